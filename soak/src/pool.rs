@@ -11,6 +11,7 @@ use clockjack_rt::{
     },
     sleep, spawn_future, yield_now,
 };
+use clockjack_testing::keeps_deadline;
 
 use crate::{
     dice::Dice,
@@ -151,7 +152,7 @@ impl Subject for Pool {
     }
 
     fn stop(self: Box<Self>) -> Result<(), String> {
-        let report = self.0.shutdown(STOP_MAX);
+        let report = keeps_deadline(STOP_MAX, || self.0.shutdown(STOP_MAX));
         if report.is_clean() { Ok(()) } else { Err(format!("{report:#?}")) }
     }
 }

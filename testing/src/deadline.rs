@@ -22,15 +22,45 @@ const SAMPLE: Duration = Duration::from_millis(5);
 /// If the shutdown takes longer than its deadline, [`GRACE`] and the lateness of the machine.
 #[track_caller]
 pub fn keeps_deadline<R>(deadline: Duration, shutdown: impl FnOnce() -> R) -> R {
-    let (stop, is_over) = mpsc::channel::<()>();
-    let sampler = thread::spawn(move || worst_lateness(&is_over, Instant::now));
-    let begun = Instant::now();
+    let watch = Watch::begin();
     let report = shutdown();
-    let took = begun.elapsed();
-    drop(stop);
-    let machine = sampler.join().expect("the sampler does not panic");
-    check(took, deadline, machine);
+    watch.end(deadline);
     report
+}
+
+/// As [`keeps_deadline`], for a shutdown that is awaited.
+///
+/// # Panics
+///
+/// As [`keeps_deadline`].
+pub async fn awaits_deadline<R>(deadline: Duration, shutdown: impl Future<Output = R>) -> R {
+    let watch = Watch::begin();
+    let report = shutdown.await;
+    watch.end(deadline);
+    report
+}
+
+/// Measures a shutdown, and the lateness of the machine meanwhile.
+struct Watch {
+    begun: Instant,
+    stop: mpsc::Sender<()>,
+    sampler: thread::JoinHandle<Duration>,
+}
+
+impl Watch {
+    fn begin() -> Self {
+        let (stop, is_over) = mpsc::channel::<()>();
+        let sampler = thread::spawn(move || worst_lateness(&is_over, Instant::now));
+        Self { begun: Instant::now(), stop, sampler }
+    }
+
+    #[track_caller]
+    fn end(self, deadline: Duration) {
+        let took = self.begun.elapsed();
+        drop(self.stop);
+        let machine = self.sampler.join().expect("the sampler does not panic");
+        check(took, deadline, machine);
+    }
 }
 
 /// Checks a shutdown that took this long, on a machine that was this late.

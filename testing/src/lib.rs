@@ -2,7 +2,7 @@
 //! it only in their tests.
 //!
 //! * [`allocation`]: the system's allocator with counters;
-//! * [`keeps_deadline`]: calls a shutdown, which must keep its deadline;
+//! * [`keeps_deadline`] and [`awaits_deadline`]: a shutdown that must keep its deadline;
 //! * [`Patience`]: waits for other threads, with a limit;
 //! * [`post`]: tracked messages, each of which must be handled, returned or dropped;
 //! * [`Random`]: pseudo-random numbers that are the same in every run;
@@ -18,6 +18,6 @@ mod random;
 #[cfg(feature = "toolbox")]
 pub mod toolbox;
 
-pub use deadline::{GRACE, keeps_deadline};
+pub use deadline::{GRACE, awaits_deadline, keeps_deadline};
 pub use patience::Patience;
 pub use random::Random;

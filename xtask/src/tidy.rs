@@ -53,6 +53,7 @@ const FILE_RULES: &[FileRule] = &[
     code::forbidden_macros,
     code::unwraps,
     code::sleeps,
+    code::deadlines,
     code::std_features,
     code::conditions,
     package::manifest,

@@ -72,8 +72,8 @@
 //!    level, as in Pekko's classic actors: an actor further down may still handle messages until
 //!    the actor above it was polled. A failure that an actor's own strategies handle at once
 //!    suspends nobody.
-//! 4. A back-off waits for a timer. If no timer can be scheduled, the actor restarts without the
-//!    delay.
+//! 4. A back-off waits for a [timer of the cell](own_timer): the actor restarts neither before its
+//!    delay is over nor never, whatever the scheduler refuses.
 //! 5. Children that restart or stop because of a sibling do so as a [group](group): one after
 //!    another, and each waits for its turn.
 //!
@@ -90,6 +90,7 @@ pub(crate) mod group;
 pub(crate) mod header;
 pub(crate) mod in_order;
 mod lifecycle;
+pub(crate) mod own_timer;
 mod pending;
 mod polling;
 pub(crate) mod pool_box;
@@ -114,6 +115,7 @@ use core::{
 use budget::Budget;
 use in_order::NextInOrder;
 pub(crate) use lifecycle::drop_reported;
+use own_timer::OwnTimer;
 pub(crate) use supervise::retry;
 pub(crate) use vtable::{AnyPoll, any};
 use vtable::{CellVTable, TypedCell};
@@ -144,7 +146,6 @@ use crate::{
     mailbox::{control::Control, system_queue::PreallocatedNode},
     props::Settings,
     strategy::{ChildStrategy, StrategyState},
-    system::Delay,
     timers::ActorTimers,
 };
 
@@ -269,10 +270,14 @@ pub(crate) struct UntypedRareState {
     /// The number of the back-off that the actor waits for; zero if it waits for none.
     pub(crate) backoff: u32,
     pub(crate) backoffs: u32,
-    pub(crate) backoff_timer: Option<supervise::BackoffTimer>,
+    pub(crate) backoff_timer: Option<OwnTimer>,
     /// The number of the current wait for a child; incremented for each child.
     pub(crate) stop_wait: u32,
-    pub(crate) stop_timer: Option<Delay>,
+    pub(crate) stop_timer: Option<OwnTimer>,
+    /// The timer of the next offer to a sink, if it has no job.
+    pub(crate) retry_timer: Option<OwnTimer>,
+    /// Some timer of the cell itself has no job, so that each poll checks it.
+    pub(crate) has_substitutes: bool,
     pub(crate) keeps_children: bool,
     /// The restart in progress waits for the group.
     pub(crate) hold: group::Hold,

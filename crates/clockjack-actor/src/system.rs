@@ -25,7 +25,7 @@ use core::{
 };
 
 use clockjack_exec::{Handle, Pid, memory::Memory};
-use clockjack_sched::{Cancellable, DispatcherId, FireContext};
+use clockjack_sched::DispatcherId;
 use clockjack_sync::{
     Arc,
     primitive::atomic::{
@@ -62,10 +62,7 @@ use crate::{
         DeadLetter, DeadLetterReason, EventStream, Lifecycle, LifecycleStep, RootFailure,
         SystemEvent,
     },
-    mailbox::{
-        dead_letters::{self, DeadLetterInfo},
-        system_queue::TimerEvent,
-    },
+    mailbox::dead_letters::{self, DeadLetterInfo},
     shutdown::Reason,
 };
 
@@ -631,32 +628,6 @@ impl SystemInner {
         self.handle().0.clone()
     }
 
-    /// Sends a timer event to an actor after `delay`, or after the longest delay that a job may
-    /// have, if that is shorter. `None` if the job is refused.
-    pub(crate) fn schedule_event(
-        &self,
-        delay: Duration,
-        actor: AnyActor,
-        event: TimerEvent,
-    ) -> Option<Delay> {
-        // Allocated now, so that the expiry of the timer needs no allocation.
-        actor.parent_link_or_new();
-        let send = move |_: &FireContext| actor.send_timer_event(event);
-        let part = delay.min(self.delay_max());
-        let until_nanos = (part < delay).then(|| {
-            let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-            self.now_nanos().saturating_add(nanos)
-        });
-        let job = self.jobs().schedule_internal(part, send).ok()?;
-        Some(Delay { job, until_nanos })
-    }
-
-    /// The rest of a delay whose job has run; `None` if the delay is over.
-    pub(crate) fn remaining_delay(&self, delay: Option<Delay>) -> Option<Duration> {
-        let rest = delay?.until_nanos?.saturating_sub(self.now_nanos());
-        (rest > 0).then(|| Duration::from_nanos(rest))
-    }
-
     /// The longest delay that a job of the system itself may have.
     pub(crate) fn delay_max(&self) -> Duration {
         self.jobs().internal_delay_max()
@@ -672,19 +643,6 @@ impl SystemInner {
             state = splitmix::mix(state);
         }
         splitmix::mix(state)
-    }
-}
-
-/// A pending delay.
-pub(crate) struct Delay {
-    job: Cancellable,
-    /// The end of the delay, if it is longer than a job may wait.
-    until_nanos: Option<u64>,
-}
-
-impl Delay {
-    pub(crate) fn cancel(&self) {
-        self.job.cancel();
     }
 }
 

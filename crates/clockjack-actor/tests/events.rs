@@ -12,6 +12,7 @@ use clockjack_actor::{
     SystemEvent,
 };
 use clockjack_sched::DumpFormat;
+use clockjack_testing::keeps_deadline;
 
 /// Records the events that it receives.
 struct Listener {
@@ -409,6 +410,7 @@ fn a_dump_of_the_scheduler_is_requested_by_message() {
         assert!(reply.text.contains("7000"), "{}", reply.text);
     }
     assert!(job.cancel());
-    drop(root.shutdown(Duration::from_secs(1)));
+    let second = Duration::from_secs(1);
+    drop(keeps_deadline(second, || root.shutdown(second)));
     assert!(system.scheduler_dumps().unwrap_err().is_stopping());
 }

@@ -248,7 +248,7 @@ fn a_closure_that_shuts_its_pool_down_waits_for_the_others_and_not_for_itself() 
     other.wait_for_start();
     let (sender, receiver) = channel();
     let theirs = Arc::clone(&pool);
-    pool.submit(move || sender.send(theirs.shutdown(LONG)).unwrap()).unwrap();
+    pool.submit(move || sender.send(theirs.shutdown_in_time(LONG)).unwrap()).unwrap();
     eventually("closed", || pool.is_closed());
     assert!(receiver.try_recv().is_err(), "the other still runs");
     other.end.send(()).unwrap();

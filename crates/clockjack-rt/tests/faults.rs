@@ -511,7 +511,8 @@ fn a_pool_dropped_on_the_worker_of_another_waits_for_its_processes() {
     let (outer, inner) = (pool(1), pool(1));
     let tidied = Arc::new(AtomicUsize::new(0));
     drop(inner.submit(Tidy(Arc::clone(&tidied))).unwrap());
-    let report = outer.block_on(outer.spawn_future(async move { inner.shutdown(LONG) })).unwrap();
+    let report =
+        outer.block_on(outer.spawn_future(async move { inner.shutdown_in_time(LONG) })).unwrap();
     assert!(report.is_clean());
     assert_eq!((report.completed, tidied.load(SeqCst)), (1, 1));
     assert_well(&outer);

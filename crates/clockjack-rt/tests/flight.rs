@@ -4,6 +4,8 @@
 
 #[path = "support/eventually.rs"]
 mod eventually;
+#[path = "support/in_time.rs"]
+mod in_time;
 #[path = "flight/metrics.rs"]
 mod metrics;
 

@@ -62,13 +62,16 @@ invariants! {
     M1: "limits are respected, and a rejected item is returned to the caller",
     S1: "shutdown tasks run exactly once, in order of priority",
     S2: "after shutdown nothing is left, nothing is accepted, and a second shutdown has no effect",
+    S3: "no deadline is overrun by our own work: a shutdown begins nothing after its deadline, and \
+         reports what it leaves",
     L1: "after the last fault, all requested work completes in time",
     D1: "equal seeds give equal traces",
     W1: "a run does and checks enough work to be meaningful",
     A9: "each ask ends exactly once: with a reply, a timeout, or the stop of the receiver",
     A10: "a future ends no later than its actor, and a waiting actor handles no messages",
     A11: "a group of children ends the newest first and starts the oldest first",
-    A12: "an actor that is to restart restarts, or stops",
+    A12: "an actor that is to restart restarts, or stops; a full or closed scheduler changes neither \
+          that nor its backoff",
     A13: "a timer overtakes no message that was sent before the timer was due",
     G1: "threads have no influence: one worker and several workers produce the same commit log",
     G2: "messages of an edge arrive in the order of their publication, exactly once",

@@ -112,3 +112,38 @@ fn what_a_failed_call_leaves_behind_is_found() {
 fn a_graph_that_runs_hot_is_found() {
     is_clean("graphs", Mode::Liveness, 3);
 }
+
+#[test]
+fn a_shutdown_that_overruns_its_deadline_is_found() {
+    is_clean("jobs", Mode::Liveness, 16);
+}
+
+#[test]
+fn runs_that_a_shutdown_leaves_unreported_are_found() {
+    is_clean("jobs", Mode::Liveness, 16);
+}
+
+#[test]
+fn jobs_of_the_runtime_without_a_reserve_are_found() {
+    is_clean("actors", Mode::Safety, 10);
+}
+
+#[test]
+fn a_restart_before_its_time_is_found() {
+    is_clean("actors", Mode::Safety, 55);
+}
+
+#[test]
+fn a_receive_timeout_that_never_comes_is_found() {
+    is_clean("actors", Mode::Safety, 55);
+}
+
+#[test]
+fn a_message_that_the_close_sends_early_is_found() {
+    is_clean("actors", Mode::Liveness, 0);
+}
+
+#[test]
+fn a_group_in_the_wrong_order_is_found() {
+    is_clean("actors", Mode::Safety, 50);
+}

@@ -31,6 +31,11 @@ const CORE_CONDITIONS: [&str; 6] = ["feature", "alloc", "target_has_atomic", "pt
 /// Items that connect modules: a `cfg` may select these where they are declared.
 const WIRING: [&str; 6] = ["mod ", "pub mod ", "pub(crate) mod ", "use ", "pub use ", "extern "];
 
+/// The crates whose tests assert the deadlines of shutdowns.
+const SHUT_DOWN: [&str; 3] = ["clockjack-rt", "clockjack-actor", "clockjack-graph"];
+/// The call of a shutdown.
+const SHUTDOWN: &str = ".shutdown(";
+
 /// A file starts with `//!`. Only attributes of the crate may precede it.
 pub(super) fn opening(source: &Source) -> Vec<Fault> {
     if !source.is_rust() {
@@ -84,6 +89,26 @@ pub(super) fn sleeps(source: &Source) -> Vec<Fault> {
         return Vec::new();
     }
     found(source, "thread::sleep", "`thread::sleep`: read time from a clock that is passed in")
+}
+
+/// A shutdown with a time limit in a test goes through a function that asserts the limit.
+pub(super) fn deadlines(source: &Source) -> Vec<Fault> {
+    let is_ours = source.crate_name().is_some_and(|name| SHUT_DOWN.contains(&name));
+    if !is_ours || !source.is_rust() || !source.is_test_file() {
+        return Vec::new();
+    }
+    let what = "a shutdown whose deadline is not asserted: call `shutdown_in_time`, or \
+                `keeps_deadline` or `awaits_deadline` of `clockjack-testing`";
+    let is_unasserted = |at: &usize| {
+        let (before, after) = source.code.split_at(*at);
+        // A time is a constant or an expression of `Duration`; settings and `self` are not.
+        let is_limit =
+            after[SHUTDOWN.len()..].trim_start().starts_with(|first: char| first.is_uppercase());
+        let begun = before.rfind([';', '{', '}']).unwrap_or(0);
+        is_limit && !before[begun..].contains("s_deadline(")
+    };
+    let places = words(&source.code, SHUTDOWN).filter(is_unasserted);
+    places.map(|at| source.fault(at, what)).collect()
 }
 
 /// Core crates have no feature `std`.
@@ -222,6 +247,18 @@ mod tests {
         planted(unwraps, PATH, text, &[(1, "expect")]);
         planted(unwraps, "crates/clockjack-time/tests/a.rs", "a.unwrap();\n", &[]);
         planted(unwraps, PATH, "a.unwrap_or(b);\n", &[]);
+    }
+
+    #[test]
+    fn a_test_asserts_the_deadline_of_a_shutdown() {
+        let path = "crates/clockjack-rt/tests/a.rs";
+        let bare = "    rt.shutdown(LONG);\n    rt.shutdown(Duration::from_secs(1));\n";
+        planted(deadlines, path, bare, &[(1, "not asserted"), (2, "not asserted")]);
+        let asserted = "    keeps_deadline(\n        LONG,\n        || rt.shutdown(LONG),\n    );\n    \
+                        rt.shutdown_in_time(LONG);\n    system.shutdown();\n    \
+                        builder.shutdown(config);\n";
+        planted(deadlines, path, asserted, &[]);
+        planted(deadlines, "crates/clockjack-rt/src/a.rs", bare, &[]);
     }
 
     #[test]

@@ -21,20 +21,18 @@
 //! # Implementation
 //!
 //! A message only moves the deadline, which the cell stores; this costs one reading of the clock.
-//! The scheduled job stays as it is; if the deadline is later when the job fires, a new job is
-//! scheduled for the rest. So a busy actor has one job per timeout, not one per message. A new job
-//! is scheduled at once only for an earlier deadline. The number of the job distinguishes it from
-//! one that was cancelled.
+//! The [timer](crate::cell::own_timer) stays as it is; if the deadline is later when the timer
+//! fires, it is armed again for the rest. So a busy actor has one job per timeout, not one per
+//! message. The timer is armed again at once only for an earlier deadline. Its number distinguishes
+//! it from one that was cancelled.
 
 use core::time::Duration;
-
-use clockjack_sched::{Cancellable, FireContext};
 
 use crate::{
     Actor, Context, Signal,
     cell::{
         AnyPoll, Cell, CellState, HAS_RECEIVE_TIMEOUT, HAS_TIMERS, PENDING, PollOf, STARTS_TIMEOUT,
-        any, header::SystemSend,
+        any, own_timer::OwnTimer,
     },
     mailbox::system_queue::TimerEvent,
     testing::Effect,
@@ -67,9 +65,8 @@ pub(crate) enum TimeoutCheck {
 }
 
 struct Armed {
-    job: Cancellable,
+    timer: OwnTimer,
     number: u32,
-    until: u64,
 }
 
 impl<A: Actor> Context<'_, A> {
@@ -77,8 +74,8 @@ impl<A: Actor> Context<'_, A> {
     /// it is cancelled. Replaces an earlier timeout. The shortest timeout is one tick. It never
     /// fires while a message waits, not even one that the timeout ignores.
     ///
-    /// The timeout ends with this incarnation of the actor. If the scheduler has no room for it, or
-    /// was shut down, scheduling is tried again after the next message.
+    /// The timeout ends with this incarnation of the actor. It fires also if the scheduler has no
+    /// room for it or was shut down: then a timer of the executor takes the place of the job.
     pub fn set_receive_timeout(&mut self, after: Duration) {
         self.state.timers_or_new().receive_timeout.after = Some(after);
         self.state.set(HAS_RECEIVE_TIMEOUT | STARTS_TIMEOUT, true);
@@ -115,6 +112,15 @@ impl<A: Actor> CellState<A> {
         timers.receive_timeout.has_elapsed = false;
         timers.receive_timeout.deadline = poll.nanos().saturating_add(after.max(1));
         timers.receive_timeout.arm(&any(poll));
+        self.note_timeout_substitute();
+    }
+
+    /// If the timer of the timeout has no job, each poll checks it.
+    fn note_timeout_substitute(&mut self) {
+        let timer = self.timers_mut().and_then(|timers| timers.receive_timeout.timer_mut());
+        if timer.is_some_and(|timer| timer.is_substitute()) {
+            self.rare().has_substitutes = true;
+        }
     }
 
     /// The job of a receive timeout has fired; it is checked after what waits.
@@ -131,7 +137,9 @@ impl<A: Actor> CellState<A> {
         if let Some(number) = timeout.fired.take() {
             timeout.has_elapsed |= timeout.job_fired(&any(poll), number);
         }
-        if !timeout.has_elapsed {
+        let has_elapsed = timeout.has_elapsed;
+        self.note_timeout_substitute();
+        if !has_elapsed {
             return TimeoutCheck::Done;
         }
         if !self.has_waiting_message(poll.shared()) {
@@ -155,47 +163,42 @@ impl<A: Actor> CellState<A> {
         timers.receive_timeout.after = None;
         timers.receive_timeout.has_elapsed = false;
         if let Some(armed) = timers.receive_timeout.armed.take() {
-            armed.job.cancel();
+            armed.timer.cancel();
         }
     }
 }
 
 impl ReceiveTimeout {
-    /// Makes sure that a job fires at the deadline, or before it.
+    /// The timer, if one is armed.
+    pub(crate) fn timer_mut(&mut self) -> Option<&mut OwnTimer> {
+        self.armed.as_mut().map(|armed| &mut armed.timer)
+    }
+
+    /// Makes sure that a timer fires at the deadline, or before it.
     fn arm(&mut self, poll: &AnyPoll<'_>) {
         if let Some(armed) = &self.armed {
-            if armed.until <= self.deadline && !armed.job.is_cancelled() {
+            if armed.timer.until_nanos() <= self.deadline {
                 return;
             }
-            armed.job.cancel();
+            armed.timer.cancel();
             self.armed = None;
         }
         self.jobs = self.jobs.wrapping_add(1);
         let number = self.jobs;
-        let actor = poll.self_ref();
-        // Allocated now, so that the job needs no memory when it fires.
-        actor.parent_link_or_new();
-        let tell =
-            move |_: &FireContext| actor.send_timer_event(TimerEvent::ReceiveTimeout(number));
-        let system = poll.shared().system();
-        // A timeout that is longer than any delay is scheduled again for the rest.
-        let longest = u64::try_from(system.delay_max().as_nanos()).unwrap_or(u64::MAX);
-        let now = poll.nanos();
-        let rest = self.deadline.saturating_sub(now).clamp(1, longest);
-        let delay = Duration::from_nanos(rest);
-        if let Ok(job) = system.jobs().schedule_internal(delay, tell) {
-            self.armed = Some(Armed { job, number, until: now.saturating_add(rest) });
-        }
+        let rest = Duration::from_nanos(self.deadline.saturating_sub(poll.nanos()).max(1));
+        let timer = OwnTimer::arm(poll, rest, TimerEvent::ReceiveTimeout(number));
+        self.armed = Some(Armed { timer, number });
     }
 
-    /// A job has fired: whether the timeout has elapsed. If not, another job is scheduled.
+    /// A timer has fired: whether the timeout has elapsed. If not, another one is armed.
     fn job_fired(&mut self, poll: &AnyPoll<'_>, number: u32) -> bool {
         let is_mine = self.armed.as_ref().is_some_and(|armed| armed.number == number);
         if !is_mine || self.after.is_none() {
             return false;
         }
-        let until = self.armed.take().map_or(0, |armed| armed.until);
-        if until < self.deadline && poll.nanos() < self.deadline {
+        let Some(Armed { timer, .. }) = self.armed.take() else { return false };
+        let is_moved = timer.until_nanos() < self.deadline && poll.nanos() < self.deadline;
+        if is_moved || timer.rest(poll).is_some() {
             self.arm(poll);
             return false;
         }

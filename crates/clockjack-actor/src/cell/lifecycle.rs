@@ -213,16 +213,15 @@ impl dyn CellVTable + '_ {
     }
 
     fn arm_stop_timeout_for(&mut self, poll: &AnyPoll<'_>, time: Duration) {
-        let me = poll.self_ref();
-        let rare = self.rare_or_new();
-        let tick = TimerEvent::StopTimeout(rare.stop_wait);
-        rare.stop_timer = poll.shared().system().schedule_event(time, me, tick);
+        let event = TimerEvent::StopTimeout(self.rare_or_new().stop_wait);
+        let timer = self.arm_own_timer(poll, time, event);
+        self.rare_or_new().stop_timer = Some(timer);
     }
 
     /// The timer has fired that was armed for the wait of this number, or for one before it.
     pub(super) fn stop_timeout_elapsed(&mut self, poll: &AnyPoll<'_>, wait: u32) {
         let rare = self.rare_or_new();
-        let rest = poll.shared().system().remaining_delay(rare.stop_timer.take());
+        let rest = rare.stop_timer.take().and_then(|timer| timer.rest(poll));
         let Some(straggler) = &rare.stopping_child else { return };
         if rare.stop_wait != wait {
             self.arm_stop_timeout(poll);

@@ -69,12 +69,7 @@ impl dyn CellVTable + '_ {
             self.pass_turn(poll);
         }
         let stopped = (flags & CHILD_STOPPED != 0).then(|| header.take_stopped_children());
-        if flags & SYSTEM_QUEUE != 0 {
-            self.drain_system_queue();
-        }
-        if flags & FUTURES != 0 {
-            self.collect_futures();
-        }
+        self.collect_arrived(poll, flags);
         for child in stopped.into_iter().flatten() {
             self.child_stopped(poll, &child);
         }
@@ -102,8 +97,9 @@ impl dyn CellVTable + '_ {
                 Stage::Running => break,
                 Stage::Failed => return Some(Outcome::Park(ParkMode::Wait)),
                 Stage::Restarting => {
-                    if let Some(outcome) = self.wait_for_restart(poll, budget) {
-                        return Some(outcome);
+                    // Messages are kept for the next incarnation.
+                    if !self.may_restart(poll) {
+                        return Some(self.keep_incoming(budget));
                     }
                     self.status_mut().stage = Stage::Initial;
                 }
@@ -124,14 +120,15 @@ impl dyn CellVTable + '_ {
         self.handle_pending(poll, budget)
     }
 
-    /// Keeps messages for the next incarnation. None if nothing delays the restart any more.
-    fn wait_for_restart(&mut self, poll: &AnyPoll<'_>, budget: &mut Budget) -> Option<Outcome> {
-        let polls_backoff = self.polls_backoff(poll);
-        if self.may_restart(poll) {
-            return None;
+    /// Takes what has arrived in the system queue, timers without a job, and woken futures.
+    fn collect_arrived(&mut self, poll: &AnyPoll<'_>, flags: u32) {
+        if flags & SYSTEM_QUEUE != 0 {
+            self.drain_system_queue();
         }
-        let outcome = self.keep_incoming(budget);
-        Some(if polls_backoff { Outcome::PollAgain } else { outcome })
+        self.fire_substitutes(poll);
+        if flags & FUTURES != 0 {
+            self.collect_futures();
+        }
     }
 
     /// Handles what a running actor has besides its mailbox. None if a user message is next.
@@ -240,7 +237,7 @@ impl dyn CellVTable + '_ {
     }
 
     /// Handles timer events.
-    fn handle_timer_events(&mut self, poll: &AnyPoll<'_>, events: &TimerEvents) {
+    pub(super) fn handle_timer_events(&mut self, poll: &AnyPoll<'_>, events: &TimerEvents) {
         if let Some(number) = events.backoff {
             self.backoff_over(poll, number);
         }
@@ -248,6 +245,7 @@ impl dyn CellVTable + '_ {
             self.stop_timeout_elapsed(poll, wait);
         }
         if events.retries {
+            self.rare_or_new().retry_timer = None;
             self.retry_escalations(poll);
         }
         if let Some(number) = events.receive_timeout {

@@ -10,6 +10,7 @@ use super::{
     AnyPoll, CellVTable, SUPERVISED, Stage, WAS_STARTED,
     children::ChildPhase,
     lifecycle::{EscalationOutcome, catch_and_discard},
+    own_timer::{self, OwnTimer},
 };
 use crate::{
     ActorPath, Directive, FailureInfo, FailureReport, Next, RestartStats, Scope, Signal,
@@ -19,7 +20,6 @@ use crate::{
         ChildReport, FailedChild, RestartOptions, RestartPart, SupervisionCommand, TimerEvent,
     },
     strategy::{ChildStrategy, Decision, FailureContext, StrategyState},
-    system::Delay,
 };
 
 /// The delay after which a failure that a sink has refused is offered again.
@@ -358,57 +358,26 @@ impl dyn CellVTable + '_ {
     }
 
     /// Waits before the restart, which comes neither before the delay is over nor never.
-    ///
-    /// The delay is a job of the scheduler, which has a reserve for such jobs. So the load of users
-    /// cannot make the job refused; but other jobs of the runtime can use up the reserve, and a
-    /// scheduler can be closed. Then a timer of the executor takes the place of the job.
     pub(super) fn back_off(&mut self, poll: &AnyPoll<'_>, delay: Duration) {
         let rare = self.rare_or_new();
         rare.backoffs = rare.backoffs.wrapping_add(1).max(1);
         let number = rare.backoffs;
         rare.backoff = number;
-        let me = poll.self_ref();
-        let system = poll.shared().system();
-        let job = system.schedule_event(delay, me, TimerEvent::BackoffOver(number));
-        rare.backoff_timer = Some(job.map_or_else(
-            || {
-                let delay_nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-                BackoffTimer::without_job(poll, poll.nanos().saturating_add(delay_nanos))
-            },
-            BackoffTimer::Job,
-        ));
+        let timer = self.arm_own_timer(poll, delay, TimerEvent::BackoffOver(number));
+        self.rare_or_new().backoff_timer = Some(timer);
     }
 
-    /// The job of this back-off has run.
+    /// The timer of this back-off has fired, or the scheduler has dropped its job.
     pub(super) fn backoff_over(&mut self, poll: &AnyPoll<'_>, number: u32) {
         let rare = self.rare_or_new();
         if rare.backoff != number {
             return;
         }
         rare.backoff = 0;
-        let Some(BackoffTimer::Job(delay)) = rare.backoff_timer.take() else { return };
-        if let Some(rest) = poll.shared().system().remaining_delay(Some(delay)) {
+        let rest = rare.backoff_timer.take().and_then(|timer| timer.rest(poll));
+        if let Some(rest) = rest {
             self.back_off(poll, rest);
         }
-    }
-
-    /// Ends a back-off that has no job, if its time has come. Returns whether the actor still waits
-    /// for it without a timer, so that nobody but the actor itself checks the time.
-    pub(super) fn polls_backoff(&mut self, poll: &AnyPoll<'_>) -> bool {
-        let Some(rare) = self.rare_mut() else { return false };
-        let until_nanos = match rare.backoff_timer {
-            None | Some(BackoffTimer::Job(_)) => return false,
-            Some(
-                BackoffTimer::Executor { until_nanos } | BackoffTimer::Polling { until_nanos },
-            ) => until_nanos,
-        };
-        if poll.nanos() >= until_nanos {
-            rare.backoff = 0;
-            rare.backoff_timer = None;
-        } else if matches!(rare.backoff_timer, Some(BackoffTimer::Polling { .. })) {
-            rare.backoff_timer = Some(BackoffTimer::without_job(poll, until_nanos));
-        }
-        matches!(rare.backoff_timer, Some(BackoffTimer::Polling { .. }))
     }
 
     /// Offers again what a sink has refused: the actor's own sink or, at the root, that of the
@@ -423,17 +392,20 @@ impl dyn CellVTable + '_ {
     }
 
     /// Makes sure that what a sink has refused is offered again.
-    fn arm_escalation_retry(&self, poll: &AnyPoll<'_>) {
+    fn arm_escalation_retry(&mut self, poll: &AnyPoll<'_>) {
         let header = poll.shared();
-        let me = poll.self_ref();
-        match own_sink(header) {
-            Some(sink) => arm_retry(&sink, &me),
+        let must_arm = match own_sink(header) {
+            Some(sink) => sink.arm(),
             None if header.parent.is_none() => {
-                if let Some(sink) = header.system().escalations() {
-                    arm_retry(sink, &me);
-                }
+                header.system().escalations().is_some_and(|sink| sink.arm())
             }
-            None => {}
+            None => false,
+        };
+        if must_arm {
+            let event = TimerEvent::RetryEscalations;
+            let timer = self.arm_own_timer(poll, ESCALATION_RETRY, event);
+            // Nobody cancels its job.
+            self.rare_or_new().retry_timer = Some(timer).filter(OwnTimer::is_substitute);
         }
     }
 
@@ -491,39 +463,6 @@ impl dyn CellVTable + '_ {
     }
 }
 
-/// What tells an actor that its back-off is over.
-pub(crate) enum BackoffTimer {
-    /// A job of the scheduler.
-    Job(Delay),
-    /// A timer of the executor, which wakes the actor at this time.
-    Executor { until_nanos: u64 },
-    /// Neither has room: the actor is polled again, behind other tasks, until this time or until
-    /// there is room for a timer.
-    Polling { until_nanos: u64 },
-}
-
-impl BackoffTimer {
-    /// The scheduler has refused the job.
-    #[cold]
-    fn without_job(poll: &AnyPoll<'_>, until_nanos: u64) -> Self {
-        let rest = Duration::from_nanos(until_nanos.saturating_sub(poll.nanos()));
-        // The timers of an executor may need memory, which a sealed system does not allocate.
-        let is_sealed = poll.shared().system().is_sealed();
-        if is_sealed || poll.wake_after(rest).is_err() {
-            Self::Polling { until_nanos }
-        } else {
-            Self::Executor { until_nanos }
-        }
-    }
-
-    /// Cancels the job. A timer of the executor stays armed; it wakes the actor for nothing.
-    pub(super) fn cancel(&self) {
-        if let Self::Job(delay) = self {
-            delay.cancel();
-        }
-    }
-}
-
 /// The text of a failure. `Display` is user code.
 pub(super) fn report_of(poll: &AnyPoll<'_>, failure: &Failure) -> FailureReport {
     let mut report = None;
@@ -562,13 +501,12 @@ fn arm_retry(sink: &Escalations, holder: &AnyActor) {
     if !sink.arm() {
         return;
     }
-    let again = holder.system().schedule_event(
-        ESCALATION_RETRY,
-        holder.clone(),
-        TimerEvent::RetryEscalations,
-    );
-    if again.is_none() {
-        sink.disarm();
+    let event = TimerEvent::RetryEscalations;
+    let jobs = holder.system().jobs();
+    let (job, _) = own_timer::schedule(jobs, holder.clone(), ESCALATION_RETRY, event);
+    if job.is_none() {
+        // Only the holder itself can wait without a job: it offers now, and then waits.
+        holder.send_timer_event(event);
     }
 }
 

@@ -11,6 +11,7 @@ use clockjack_exec::{Failure, custom_task::PollContext};
 use super::{
     Budget, Cell, CellStatus, Outcome, PENDING, PollOf, UntypedRareState, Watchers,
     lifecycle::{catch_failure, drop_reported},
+    own_timer::OwnTimer,
     reserve,
 };
 use crate::{Actor, FailureReport, Next, Signal, cell::header::ActorHeader};
@@ -69,6 +70,9 @@ pub(super) trait CellVTable {
 
     /// The job of a receive timeout has fired.
     fn receive_timeout_later(&mut self, number: u32);
+
+    /// The timer of the receive timeout, if it is armed.
+    fn receive_timeout_timer(&mut self) -> Option<&mut OwnTimer>;
 
     /// Handles what is in the system queue; control messages are queued for later.
     fn drain_system_queue(&mut self);
@@ -191,6 +195,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> CellVTable for TypedCell<'_, '_, A, F>
 
     fn receive_timeout_later(&mut self, number: u32) {
         self.cell.state.receive_timeout_later(number);
+    }
+
+    fn receive_timeout_timer(&mut self) -> Option<&mut OwnTimer> {
+        self.cell.state.timers_mut()?.receive_timeout.timer_mut()
     }
 
     fn drain_system_queue(&mut self) {

@@ -148,7 +148,7 @@ pub(crate) enum TimerEvent {
 
 impl TimerEvents {
     /// Numbers count up, and the actor only ever waits for the latest one.
-    fn put(&mut self, event: TimerEvent) {
+    pub(crate) fn put(&mut self, event: TimerEvent) {
         match event {
             TimerEvent::BackoffOver(number) => self.backoff = later(self.backoff, number),
             TimerEvent::StopTimeout(number) => self.stop_timeout = later(self.stop_timeout, number),

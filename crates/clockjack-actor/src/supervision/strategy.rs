@@ -212,10 +212,12 @@ impl Strategy {
     /// `within` after the last `restarts` restarts goes outward. `Duration::MAX` is forever, and so
     /// is everything above 584 years.
     ///
-    /// The limit of a strategy for children
-    /// ([`supervise_children`](crate::Props::supervise_children)) counts per supervisor, as OTP's
-    /// intensity and period: the restarts of all children together. A restart of several children
-    /// because of one failure counts once.
+    /// The window slides, as OTP's period does, and unlike that of Pekko, which begins at a failure
+    /// and then again at the first one after its end. That holds for an actor's own strategy
+    /// ([`supervise`](crate::Props::supervise)) as for one for children
+    /// ([`supervise_children`](crate::Props::supervise_children)). The limit of the latter counts
+    /// per supervisor, as OTP's intensity: the restarts of all children together. A restart of
+    /// several children because of one failure counts once.
     pub fn limit(mut self, restarts: u32, within: Duration) -> Self {
         self.limit = Some(Limit { restarts, within });
         self

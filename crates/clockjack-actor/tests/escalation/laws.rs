@@ -163,6 +163,48 @@ fn what_a_sink_refuses_is_offered_again_until_it_is_taken() {
 }
 
 #[test]
+fn what_a_sink_refuses_is_offered_again_also_without_a_scheduler() {
+    let sunk = Log::default();
+    let builder = escalating().shutdown_on_escalation(false).escalation(reluctant(&sunk, 4));
+    let (mut root, clock) = start(builder);
+    let log = Log::default();
+    let pass = |root: &mut RootContext, millis| {
+        clock.advance(Duration::from_millis(millis));
+        root.run_until_idle();
+        sunk.take()
+    };
+    root.spawn("a", props(&log)).unwrap().tell(Msg::Fail).unwrap();
+    assert_eq!(pass(&mut root, 0), ["refused"]);
+    // The close drops the job of the next offer, which comes at once instead.
+    root.system().scheduler().jobs().shutdown();
+    assert_eq!(pass(&mut root, 50), ["refused"]);
+    assert!(pass(&mut root, 99).is_empty());
+    assert_eq!(pass(&mut root, 1), ["refused"]);
+    assert_eq!(pass(&mut root, 100), ["refused"]);
+    assert_eq!(pass(&mut root, 100), ["took /user/a Root"]);
+    assert!(pass(&mut root, 1_000).is_empty());
+}
+
+#[test]
+fn an_actor_with_a_sink_offers_again_also_without_a_scheduler() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let (log, own) = (Log::default(), Log::default());
+    let b = root.spawn("b", props(&log).escalation(reluctant(&own, 2))).unwrap();
+    root.run_until_idle();
+    root.system().scheduler().jobs().shutdown();
+    run(&mut root, &b, |_, cx| {
+        let log = Log::default();
+        cx.spawn_child("x", props(&log))?.tell(Msg::Fail)?;
+        Ok(Next::Stay)
+    });
+    // The child has no timer for its parent, which offers at once, and then waits.
+    assert_eq!(own.take(), ["refused", "refused"]);
+    clock.advance(Duration::from_millis(100));
+    root.run_until_idle();
+    assert_eq!(own.take(), ["took /user/b/x Initial"]);
+}
+
+#[test]
 fn the_next_failure_brings_the_one_before_along() {
     let sunk = Log::default();
     let builder = escalating().shutdown_on_escalation(false).escalation(reluctant(&sunk, 1));

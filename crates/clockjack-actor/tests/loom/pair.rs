@@ -37,7 +37,7 @@ use clockjack_sync::{
     waker::AtomicWaker,
 };
 use clockjack_testing::toolbox::{ByHand, Panics};
-use clockjack_time::Resolution;
+use clockjack_time::{ManualClock, Resolution};
 use loom::thread;
 
 /// More polls than this at the end of a model mean that a task spins.
@@ -46,6 +46,8 @@ const TURNS_MAX: usize = 24;
 const TURNS_TO_THE_END: usize = 6;
 /// What comes after the wait for a gate.
 const OPENED: u32 = 100;
+/// The delay of a timer.
+const TICK: Duration = Duration::from_millis(1);
 /// What a request is written down as.
 const ASKED: u32 = 200;
 
@@ -83,6 +85,8 @@ enum Msg {
     WaitFor(Gate),
     Get(ReplyTo<u32>),
     Open(Gate),
+    /// Sets a timer, whose message is this note.
+    NoteInTime(u32),
 }
 
 /// What the actor has handled, for the end of a model.
@@ -117,6 +121,9 @@ impl Actor for Clerk {
                 self.add(OPENED);
                 gate.open();
             }
+            Msg::NoteInTime(n) => {
+                cx.timers().single("note", TICK, Msg::Note(n)).map_err(|_| Failure::msg("full"))?;
+            }
             Msg::Get(to) => {
                 self.add(ASKED);
                 to.reply(7);
@@ -129,6 +136,7 @@ impl Actor for Clerk {
 /// One actor, which has started and is idle, and the threads that may run it.
 struct Scene {
     root: RootContext,
+    clock: Arc<ManualClock>,
     handle: Handle,
     log: Log,
     n_live: usize,
@@ -146,13 +154,13 @@ impl Scene {
 
     /// A system without actors.
     fn empty() -> Self {
-        let (mut host, _clock) = ByHand::new(Resolution::MILLI);
+        let (mut host, clock) = ByHand::new(Resolution::MILLI);
         host.panics = Panics::GoThrough;
         let builder = ActorSystem::builder("t").limits(Limits::SMALL.processes(8));
         let root = RootContext::new(host, builder).unwrap();
         let handle = root.executor();
         let n_live = handle.executor().live_len();
-        Self { root, handle, log: Log::default(), n_live }
+        Self { root, clock, handle, log: Log::default(), n_live }
     }
 
     /// Runs what is ready until nothing is. All threads have been joined.
@@ -251,6 +259,14 @@ fn model_with_waiting_sender(f: impl Fn() + Sync + Send + 'static) {
     builder.check(f);
 }
 
+/// With at most one preemption, which is what an order between two loads of one thread needs: a
+/// timer that fires takes many steps of the scheduler.
+fn model_with_timer(f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = builder();
+    builder.preemption_bound = Some(builder.preemption_bound.map_or(1, |bound| bound.min(1)));
+    builder.check(f);
+}
+
 #[derive(Default)]
 struct Woken(StdUsize);
 
@@ -291,6 +307,27 @@ fn a_cell_that_sleeps_and_is_woken_has_one_runner_at_a_time() {
         let told = scene.beside_a_turn(1, move || of_teller.tell(Msg::Note(1)).map(|()| of_teller));
         let _ref = told.unwrap();
         assert_eq!(scene.seen(), [0, 1]);
+    });
+}
+
+/// Rule 4 of `cell/in_order.rs`. The runner is between two messages, or goes idle, while a thread
+/// fires a timer and then sends a message: the runner takes the message only after the timer, and
+/// the message that was sent before the timer fired only before it.
+#[test]
+fn what_is_sent_after_a_timer_has_fired_is_handled_after_it() {
+    model_with_timer(|| {
+        let (scene, actor) = Scene::new(Mailbox::bounded(4));
+        actor.tell(Msg::NoteInTime(1)).unwrap();
+        scene.settle();
+        actor.tell(Msg::Note(0)).unwrap();
+        scene.clock.advance(TICK);
+        let jobs = scene.root.system().scheduler().jobs().clone();
+        let _ref = scene.beside_a_turn(0, move || {
+            assert_eq!(jobs.poll_shard(0, 0, 1).ran, 1, "the timer fires");
+            actor.tell(Msg::Note(2)).unwrap();
+            actor
+        });
+        assert_eq!(scene.seen(), [0, 1, 2]);
     });
 }
 

@@ -3,8 +3,8 @@
 use core::{num::ParseIntError, time::Duration};
 
 use clockjack_actor::{
-    ActorPath, ActorSystem, Backoff, Directive, EventKinds, Failure, Next, Props, RestartStats,
-    Strategy, SupervisorStrategy,
+    ActorPath, ActorRef, ActorSystem, Backoff, Directive, EventKinds, Failure, Next, Props,
+    RestartStats, Scope, Strategy, SupervisorStrategy,
 };
 
 use crate::{
@@ -103,45 +103,54 @@ fn a_strategy_for_the_same_errors_takes_the_place_of_the_earlier_one() {
     assert_eq!(log.take(), ["a started", "a PreRestart", "a started", "a is 2"]);
 }
 
-#[test]
-fn after_n_restarts_within_the_window_the_next_failure_stops_it() {
-    let (mut root, clock) = start(ActorSystem::builder("t"));
-    let log = Log::default();
-    let plan = Plan::default();
-    let strategy = Strategy::restart().limit(2, SECOND);
-    let a = root.spawn("a", plan.props(&log).supervise(strategy)).unwrap();
-    let mut fail_at = |ms: u64| {
-        clock.advance_to(clockjack_time::Tick::new(ms));
-        a.tell(Msg::Fail).unwrap();
-        root.run_until_idle();
-    };
-    fail_at(500);
-    fail_at(600);
-    // The restart of 500 is as old as the window, and has left it; so has that of 600 at 1,600.
-    fail_at(1_500);
-    fail_at(1_600);
-    assert_eq!((plan.births(), a.is_stopped()), (5, false));
-    fail_at(2_499);
-    assert_eq!((plan.births(), a.is_stopped()), (5, true));
+/// How often an actor is created that fails at these times, in milliseconds, until it has stopped:
+/// by its own strategy, and by that of its parent.
+fn births(strategy: impl Fn() -> Strategy, failures: &[u64]) -> [u32; 2] {
+    [false, true].map(|by_parent| {
+        let (mut root, clock) = start(ActorSystem::builder("t"));
+        let plan = Plan::default();
+        let child = plan.props(&Log::default());
+        let a: ActorRef<Msg> = if by_parent {
+            let top = props(&Log::default()).supervise_children(Scope::OneForOne, strategy());
+            let top = root.spawn("top", top).unwrap();
+            run(&mut root, &top, move |_, cx| {
+                cx.spawn_child("a", child)?;
+                Ok(Next::Stay)
+            });
+            root.system().lookup("/user/top/a").unwrap()
+        } else {
+            root.spawn("a", child.supervise(strategy())).unwrap()
+        };
+        for &millis in failures {
+            clock.advance_to(clockjack_time::Tick::new(millis));
+            root.run_until_idle();
+            if a.tell(Msg::Fail).is_err() {
+                break;
+            }
+            root.run_until_idle();
+        }
+        assert!(a.is_stopped(), "the last failure exceeds the limit");
+        plan.births()
+    })
 }
 
-/// A window that began again when its first restart has left it would allow five restarts within
-/// 1.5 s here.
 #[test]
-fn the_window_of_a_limit_slides() {
-    let (mut root, clock) = start(ActorSystem::builder("t"));
-    let plan = Plan::default();
-    let strategy = Strategy::restart().limit(3, 10 * SECOND);
-    let a = root.spawn("a", plan.props(&Log::default()).supervise(strategy)).unwrap();
-    let mut fail_at = |ms: u64| {
-        clock.advance_to(clockjack_time::Tick::new(ms));
-        a.tell(Msg::Fail).unwrap();
-        root.run_until_idle();
-        (plan.births(), a.is_stopped())
-    };
-    assert_eq!([0, 9_000, 9_500].map(&mut fail_at), [(2, false), (3, false), (4, false)]);
-    assert_eq!(fail_at(10_100), (5, false), "the first one has left the window");
-    assert_eq!(fail_at(10_300), (5, true), "9,000 to 10,100 are three");
+fn after_n_restarts_within_the_window_the_next_failure_stops_it() {
+    let twice = || Strategy::restart().limit(2, SECOND);
+    assert_eq!(births(twice, &[500, 600, 1_499]), [3, 3]);
+    // A restart leaves the window when it is as old as the window is long.
+    assert_eq!(births(twice, &[500, 600, 1_500, 1_600, 2_499]), [5, 5]);
+}
+
+/// One that began again with the first restart after its end would grant two more here, and five
+/// within a second and a half of a limit of three in ten.
+#[test]
+fn the_window_of_an_actor_and_that_of_a_supervisor_slide_alike() {
+    let twice = || Strategy::restart().limit(2, SECOND);
+    assert_eq!(births(twice, &[0, 900, 1_100, 1_200]), [4, 4]);
+    let thrice = || Strategy::restart().limit(3, 10 * SECOND);
+    let failures = [0, 9_000, 9_500, 10_100, 10_200, 10_500];
+    assert_eq!(births(thrice, &failures), [5, 5]);
 }
 
 #[test]
@@ -344,10 +353,8 @@ fn a_restart_by_an_outer_layer_lets_the_inner_one_forget() {
 
 #[test]
 fn an_actor_that_cannot_be_made_again_is_stopped_instead() {
-    let (mut root, _) = start(
-        ActorSystem::builder("t")
-            .supervise_users(clockjack_actor::Scope::OneForOne, Strategy::restart()),
-    );
+    let (mut root, _) =
+        start(ActorSystem::builder("t").supervise_users(Scope::OneForOne, Strategy::restart()));
     let log = Log::default();
     let once = |log: &Log| {
         Props::<ScriptedActor, fn() -> ScriptedActor>::once(Plan::default().scripted_actor(log))

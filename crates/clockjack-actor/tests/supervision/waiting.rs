@@ -286,6 +286,39 @@ fn a_pause_after_the_close_of_the_scheduler_is_waited_for_to_its_end() {
     assert_eq!(log.take(), ["a started"]);
 }
 
+#[test]
+fn a_close_of_the_scheduler_during_a_pause_neither_ends_it_nor_swallows_the_restart() {
+    let (mut root, clock) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let a = root.spawn("a", props(&log).supervise(backoff())).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    a.tell(Msg::Say("kept")).unwrap();
+    pass(&mut root, &clock, SECOND / 4);
+    root.system().scheduler().jobs().shutdown();
+    pass(&mut root, &clock, 3 * SECOND / 4 - SECOND / 1000);
+    assert_eq!(log.take(), ["a started", "a PreRestart"]);
+    pass(&mut root, &clock, SECOND / 1000);
+    assert_eq!(log.take(), ["a started", "a kept"]);
+}
+
+#[test]
+fn a_close_of_the_scheduler_in_a_part_of_a_long_pause_leaves_the_rest() {
+    let micro = Resolution::from_nanos(1_000).unwrap();
+    let (mut root, clock) = start_ticking(ActorSystem::builder("t"), 0, micro);
+    let log = Log::default();
+    let strategy = Strategy::restart().backoff(Backoff::new(7_200 * SECOND, 7_200 * SECOND));
+    let a = root.spawn("a", props(&log).supervise(strategy)).unwrap();
+    a.tell(Msg::Fail).unwrap();
+    root.run_until_idle();
+    pass(&mut root, &clock, 60 * SECOND);
+    root.system().scheduler().jobs().shutdown();
+    pass(&mut root, &clock, 7_139 * SECOND);
+    assert_eq!(log.take(), ["a started", "a PreRestart"]);
+    pass(&mut root, &clock, SECOND);
+    assert_eq!(log.take(), ["a started"]);
+}
+
 /// The first actors take all timers of the executor; the others are polled.
 #[test]
 fn a_pause_without_any_timer_is_waited_for_to_its_end() {

@@ -11,6 +11,7 @@ use clockjack_graph::{
     RunStopReason,
 };
 use clockjack_rt::Runtime;
+use clockjack_testing::keeps_deadline;
 use clockjack_testkit::ManualTime;
 
 use crate::{
@@ -417,7 +418,7 @@ fn an_owned_graph_works_on_a_pool() {
         assert_eq!(said, Said::Out(10.0 * (f64::from(n) + 100.0)));
     }
     let timeout = Duration::from_secs(60);
-    let report = clockjack_testing::keeps_deadline(timeout, || runtime.shutdown(timeout));
+    let report = keeps_deadline(timeout, || runtime.shutdown(timeout));
     assert!(report.is_clean(), "{report}");
 }
 

@@ -106,6 +106,15 @@ fn wait_for_all(said: &mpsc::Receiver<String>, lines: &[&str]) {
 
 #[test]
 fn a_child_that_does_not_stop_is_told_of_and_holds_up_its_parent_but_not_its_siblings() {
+    child_that_does_not_stop(|_| ());
+}
+
+#[test]
+fn a_child_that_does_not_stop_is_told_of_also_if_the_scheduler_is_closed() {
+    child_that_does_not_stop(|rt| _ = rt.system().scheduler().jobs().shutdown());
+}
+
+fn child_that_does_not_stop(before_stop: impl FnOnce(&Runtime)) {
     let rt = runtime(ActorSystem::builder("t").stop_timeout(Duration::from_millis(5)), 2);
     let (said, hear) = mpsc::channel();
     let events = said.clone();
@@ -124,6 +133,7 @@ fn a_child_that_does_not_stop_is_told_of_and_holds_up_its_parent_but_not_its_sib
     let slow: ActorRef<Order> = rt.system().lookup("/user/a/slow").unwrap();
     slow.tell(Order::Block(until)).unwrap();
     wait_for(&hear, "slow blocks");
+    before_stop(&rt);
     top.tell(Order::Stop).unwrap();
     // Both come while it blocks, in any order: two actors say them.
     wait_for_all(&hear, &["/user/a/slow does not stop", "x ends"]);

@@ -15,6 +15,7 @@ use clockjack_rt::{
 };
 
 use super::eventually;
+use crate::in_time::ShutdownInTime as _;
 
 static BROKEN: StaticError = StaticError::new(1, "broken");
 
@@ -170,9 +171,7 @@ fn the_text_is_well_formed_and_says_what_happened() {
         has_entered.recv().unwrap();
     }
     go.send(()).unwrap();
-    let timeout = Duration::from_secs(60);
-    let report = clockjack_testing::keeps_deadline(timeout, || rt.shutdown(timeout));
-    assert!(report.is_clean(), "{report:?}");
+    assert!(rt.shutdown_in_time(Duration::from_secs(60)).is_clean());
 }
 
 #[test]

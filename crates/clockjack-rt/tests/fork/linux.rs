@@ -10,6 +10,7 @@ use clockjack_rt::{
     PoolConfig, Runtime, WorkerPool,
     exec::{Commands, Event, Events, Failure, Process, StepOutput},
 };
+use clockjack_testing::keeps_deadline;
 
 /// What the child may take for what should take no time; what hangs takes ten seconds at least.
 const SHORT: Duration = Duration::from_secs(5);
@@ -97,19 +98,19 @@ fn a_drop_in_a_forked_child_does_not_wait_for_workers_that_are_not_there() {
         assert!(begun.elapsed() < SHORT, "{:?}", begun.elapsed());
     }));
     drop(sleeps);
-    assert!(dropped.unwrap().shutdown(SHORT).is_clean());
+    assert!(dropped.unwrap().shutdown_in_time(SHORT).is_clean());
 }
 
 #[test]
 fn a_runtime_that_is_dropped_in_a_forked_child_does_not_wait() {
     let mut runtime = Some(Runtime::new("forks").unwrap());
     assert!(succeeds_in_a_child(|| {
-        let begun = Instant::now();
-        let report = runtime.take().unwrap().shutdown(Duration::from_secs(60));
+        let runtime = runtime.take().unwrap();
+        // It waits for nobody, although it may.
+        let report = keeps_deadline(SHORT, || runtime.shutdown(Duration::from_secs(60)));
         assert!(!report.is_clean());
-        assert!(begun.elapsed() < SHORT, "{:?}", begun.elapsed());
     }));
-    assert!(runtime.unwrap().shutdown(SHORT).is_clean());
+    assert!(runtime.unwrap().shutdown_in_time(SHORT).is_clean());
 }
 
 /// A child may have a pool of its own.
@@ -120,7 +121,7 @@ fn a_pool_that_a_forked_child_starts_works() {
         let new = pool();
         new.block_on(clockjack_rt::sleep(Duration::from_millis(1))).unwrap();
         assert_eq!(new.block_on(new.spawn_future(async { 7 })).unwrap(), 7);
-        assert!(new.shutdown(SHORT).is_clean());
+        assert!(new.shutdown_in_time(SHORT).is_clean());
     }));
-    assert!(old.shutdown(SHORT).is_clean());
+    assert!(old.shutdown_in_time(SHORT).is_clean());
 }

@@ -7,6 +7,7 @@ use clockjack_rt::{
     TokioExecutor, TokioToolbox,
     exec::{Commands, Event, Events, Failure, Limits, Payload, Process, StepOutput},
 };
+use clockjack_testing::awaits_deadline;
 use clockjack_time::Resolution;
 use tokio::{
     sync::oneshot,
@@ -201,7 +202,8 @@ fn a_shutdown_asks_waits_and_reports_while_tokio_goes_on() {
             executor.submit(Restless { steps: Rc::clone(&steps), is_polite }).unwrap();
         }
         let other = tokio::spawn(many_turns());
-        let report = executor.shutdown(Duration::from_millis(500)).await;
+        let deadline = Duration::from_millis(500);
+        let report = awaits_deadline(deadline, executor.shutdown(deadline)).await;
         assert_eq!(report.completed, 2);
         assert_eq!(report.stragglers.len(), 1);
         other.await.unwrap();
@@ -215,7 +217,7 @@ fn a_shutdown_ends_as_soon_as_nobody_lives() {
         let sleeps = executor.spawn_future(async { clockjack_rt::sleep(LONG * 100).await });
         executor.submit(Restless { steps: Rc::default(), is_polite: true }).unwrap();
         // Longer than the test may take.
-        let report = executor.shutdown(LONG * 2).await;
+        let report = awaits_deadline(LONG * 2, executor.shutdown(LONG * 2)).await;
         assert_eq!((report.completed, report.stragglers.len()), (2, 0));
         assert!(sleeps.await.is_err());
     });

@@ -7,6 +7,7 @@ use clockjack_rt::{
     TokioSystem, TokioToolbox,
     actor::{Actor, ActorRef, ActorSystem, Context, Failure, Next, ReplyTo},
 };
+use clockjack_testing::awaits_deadline;
 use clockjack_time::Resolution;
 use tokio::{
     runtime::Builder,
@@ -106,7 +107,7 @@ fn messages_of_other_threads_reach_actors_whose_task_sleeps() {
         }
         let answer = actor.ask(Msg::Get, LONG);
         assert_eq!(system.drive(answer).await.unwrap(), 400);
-        assert!(system.shutdown(LONG).await.is_clean());
+        assert!(awaits_deadline(LONG, system.shutdown(LONG)).await.is_clean());
     });
 }
 
@@ -192,7 +193,7 @@ fn a_panic_is_an_actors_failure_and_not_the_tasks() {
         let answer = actor.ask(Msg::Get, LONG);
         assert!(system.drive(answer).await.is_err(), "it was stopped by the default strategy");
         assert_eq!(total.get(), 1);
-        assert!(system.shutdown(LONG).await.is_clean());
+        assert!(awaits_deadline(LONG, system.shutdown(LONG)).await.is_clean());
     });
 }
 
@@ -205,7 +206,8 @@ fn a_shutdown_whose_time_is_over_names_who_was_ended_by_force() {
             let total = Rc::default();
             system.spawn(&format!("sum{n}"), move || Sum(Rc::clone(&total))).unwrap();
         }
-        let report = system.shutdown(Duration::ZERO).await;
+        let deadline = Duration::ZERO;
+        let report = awaits_deadline(deadline, system.shutdown(deadline)).await;
         assert!(!report.stragglers.is_empty(), "{report:?}");
     });
 }

@@ -42,11 +42,10 @@ pub struct SchedulerConfig {
     /// retries. So jobs of users can neither evict these jobs nor leave no room for them.
     ///
     /// Jobs of the runtime beyond this number are treated as jobs of users with high priority, and
-    /// counted: [`reserve_exceeded_total`]. If such a job is refused, an actor does not restart
-    /// earlier: a timer of its executor takes the place of the job. If there is no room for that
-    /// timer either, or the system is sealed, the actor is polled until the delay is over, which
-    /// costs processor time. A receive time-out is armed again after the next message, a stop is
-    /// waited for without a limit, and a retry waits for its next cause.
+    /// counted: [`reserve_exceeded_total`]. If such a job is refused, an actor neither restarts
+    /// earlier nor misses a time-out: a timer of its executor takes the place of the job. If there
+    /// is no room for that timer either, or the system is sealed, the actor is polled until the
+    /// delay is over, which costs processor time.
     ///
     /// [`reserve_exceeded_total`]: crate::SchedulerMetrics::reserve_exceeded_total
     pub internal_reserve: usize,

@@ -8,14 +8,17 @@ mod node;
 mod oracle;
 mod plan;
 
+use core::time::Duration;
+
 use clockjack_actor::{
-    ActorSystem, DeadLetterReason, Pid, SystemMessage, Termination, TerminationReport,
+    ActorSystem, Cancellable, DeadLetterReason, DispatcherId, Pid, SystemMessage, Termination,
+    TerminationReport,
 };
 
 use self::{
     node::{find, props, tell},
     oracle::{Fate, Lifecycle, Shared},
-    plan::{Action, is_below, name},
+    plan::{AMPLE_RESERVE, Action, is_below, name},
 };
 use crate::{
     context::{Mode, SimContext},
@@ -32,6 +35,10 @@ const SLOW_MAX: u64 = 60;
 const FLOOD: u64 = 24;
 /// The duration of the drain phase in ticks; longer than all restart backoffs together.
 const DRAIN_TICKS: u64 = 3_000;
+/// The delay of the jobs that occupy the scheduler: longer than a run, apart from jumps of the clock.
+const CROWD_DELAY: Duration = Duration::from_secs(86_400);
+/// How often a system without a driver is polled at a time: more often than it has tasks to run.
+const TURNS_WITHOUT_DRIVER: usize = 100;
 /// How often the end of a shutdown is polled, and the time between two polls in ticks.
 const SHUTDOWN_POLLS: u64 = 400;
 const SHUTDOWN_POLL_TICKS: u64 = 25;
@@ -43,14 +50,18 @@ pub struct Actors;
 impl Workload for Actors {
     fn description(&self) -> Description {
         use Class::{ClockBack, ClockDrift, DriverStall, MailFlood, OddStop, StartFails};
-        use Invariant::{A1, A2, A3, A5, A6, A7, A8, A11, A12, A13, L1, S2, T1, T2, T3, T4, X1};
+        use Invariant::{
+            A1, A2, A3, A5, A6, A7, A8, A11, A12, A13, L1, M1, S1, S2, T1, T2, T3, T4, X1,
+        };
         Description {
             name: "actors",
             faults: &[
                 Class::EVERYDAY,
                 &[ClockDrift, ClockBack, DriverStall, StartFails, MailFlood, OddStop],
             ],
-            invariants: &[A1, A2, A3, A5, A6, A7, A8, A11, A12, A13, T1, T2, T3, T4, X1, S2, L1],
+            invariants: &[
+                A1, A2, A3, A5, A6, A7, A8, A11, A12, A13, T1, T2, T3, T4, X1, M1, S1, S2, L1,
+            ],
             least_records: 120,
             least_comparisons: 300,
         }
@@ -58,7 +69,10 @@ impl Workload for Actors {
 
     fn run(&self, sim: &SimContext) {
         let shared = Shared::new(sim, plan::draw(sim));
-        let builder = ActorSystem::builder("actors").shutdown_on_escalation(false);
+        let mut builder = ActorSystem::builder("actors").shutdown_on_escalation(false);
+        if let Some(crowd) = shared.crowd {
+            builder = builder.scheduler(crowd.config());
+        }
         match SingleThreadHost::start(sim, builder) {
             Ok(host) => WorkloadRun::new(sim, shared.clone(), host).execute(),
             Err(error) => sim.check(Invariant::M1, false, || format!("start failed: {error}")),
@@ -78,6 +92,9 @@ struct WorkloadRun {
     pace: u64,
     busy: u64,
     failing: u64,
+    /// The jobs of users that occupy the scheduler.
+    crowd: Vec<Cancellable>,
+    crowding: Stream,
 }
 
 impl WorkloadRun {
@@ -91,6 +108,8 @@ impl WorkloadRun {
             pace: sim.setting("pace", 1, 40),
             busy: sim.setting("busy", 2, 7),
             failing: sim.setting("failing", 0, 8),
+            crowd: Vec::new(),
+            crowding: sim.stream("crowding"),
         }
     }
 
@@ -151,6 +170,34 @@ impl WorkloadRun {
         }
     }
 
+    /// Users occupy the scheduler, until it refuses their jobs, or leave it.
+    fn crowd(&mut self) {
+        if self.shared.crowd.is_none() {
+            return;
+        }
+        if self.crowding.chance(7_000) {
+            let jobs = self.host.system().scheduler().jobs();
+            let schedule =
+                || jobs.schedule_once_fn(CROWD_DELAY, DispatcherId::DEFAULT, |_| ()).ok();
+            self.crowd.extend(core::iter::from_fn(schedule));
+        } else {
+            self.crowd.drain(..).for_each(|job| _ = job.cancel());
+        }
+        self.sim.record("crowd", &[self.crowd.len() as u64]);
+    }
+
+    /// A user closes the scheduler of an idle system, and the actors live on.
+    fn close_scheduler_early(&mut self) {
+        if !self.shared.crowd.is_some_and(|crowd| crowd.closes_early) || !self.run_until_idle() {
+            return;
+        }
+        self.sim.record("close-early", &[self.sim.now()]);
+        self.host.system().scheduler().jobs().shutdown();
+        self.crowd.clear();
+        self.shared.scheduler_closed();
+        self.run_until_idle();
+    }
+
     /// Cancels a scheduled message, which may already be delivered.
     fn cancel_one(&mut self) {
         let n_jobs = self.shared.oracle().jobs.len();
@@ -188,12 +235,22 @@ impl WorkloadRun {
 
     /// Runs until the system is idle, if it gets there; then checks that it is.
     fn run_until_idle(&mut self) -> bool {
-        let is_idle = self.host.run_until_idle();
+        let is_idle = self.run_host();
         if is_idle {
             self.host.check_idle_state();
             self.shared.check_idle_state();
         }
         is_idle
+    }
+
+    /// Runs until the system sleeps. The close of the scheduler has stopped the driver, whose ticks
+    /// would wake the system: from then on it is polled as long as something waits for its time.
+    fn run_host(&mut self) -> bool {
+        if !self.shared.oracle().is_scheduler_closed {
+            return self.host.run_until_idle();
+        }
+        (0..TURNS_WITHOUT_DRIVER).for_each(|_| self.host.step_if_woken());
+        true
     }
 
     /// Stops a top-level actor of an idle system, and checks the order in which the actors stop.
@@ -254,7 +311,7 @@ impl WorkloadRun {
     fn wait_for_end(&mut self, end: &Termination) -> Option<TerminationReport> {
         for _ in 0..SHUTDOWN_POLLS {
             self.host.deliver_ticks();
-            self.host.run_until_idle();
+            self.run_host();
             if let Some(report) = end.report() {
                 return Some(report);
             }
@@ -268,7 +325,7 @@ impl WorkloadRun {
     fn finish(&mut self) {
         self.sim.heal();
         self.host.deliver_ticks();
-        self.host.run_until_idle();
+        self.run_host();
         let is_closed = self.host.system().scheduler().jobs().is_closed();
         self.sim.check(Invariant::S2, is_closed, || "the scheduler is open after shutdown".into());
         // Actors may have scheduled messages during the shutdown. Those that were not sent before
@@ -300,12 +357,18 @@ impl WorkloadRun {
         self.sim.check_equal(Invariant::S2, "live actors", metrics.live as u64, 0);
         self.sim.check_equal(Invariant::A3, "unaccounted messages", n_on_the_way, 0);
         self.sim.check_equal(Invariant::A3, "dropped messages", n_dropped, letters as u64);
+        // Jobs of users, however many there are, take no place of the reserve.
+        if self.shared.crowd.is_some_and(|crowd| crowd.reserve == AMPLE_RESERVE) {
+            let n_beyond = self.host.system().scheduler().jobs().metrics().reserve_exceeded_total;
+            self.sim.check_equal(Invariant::M1, "jobs beyond the reserve", n_beyond, 0);
+        }
     }
 }
 
 impl Phases for WorkloadRun {
     fn step(&mut self) {
         self.sim.allow_slowness(SLOW_MAX);
+        self.crowd();
         for _ in 0..self.work.below(self.busy * 2) {
             self.send();
         }
@@ -328,6 +391,7 @@ impl Phases for WorkloadRun {
     fn drain(&mut self) {
         self.sim.heal();
         self.host.deliver_ticks();
+        self.close_scheduler_early();
         let until = self.sim.now() + DRAIN_TICKS;
         while self.sim.now() < until && !self.sim.is_broken() {
             self.sim.allow_slowness(SLOW_MAX);

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use clockjack_actor::{ActorSystem, Cancellable, DispatcherId, TaskRunPriority};
 use clockjack_sched::{
-    FireContext, JobState, PressureReason, Repeat, ScheduleErrorKind, Scheduler, SchedulerConfig,
+    CloseReport, FireContext, JobState, PressureReason, Repeat, ScheduleErrorKind, Scheduler,
+    SchedulerConfig,
     properties::{JobOracle, Property, PropertyError, Run},
 };
 use clockjack_time::{Resolution, Tick};
@@ -41,14 +42,14 @@ pub struct Jobs;
 impl Workload for Jobs {
     fn description(&self) -> Description {
         use Class::{Backpressure, CancelStorm, ClockBack, ClockDrift, DriverStall, TimerFlood};
-        use Invariant::{L1, M1, S1, S2, T1, T2, T3, T4, T5, T7, T8, X1};
+        use Invariant::{L1, M1, S1, S2, S3, T1, T2, T3, T4, T5, T7, T8, X1};
         Description {
             name: "jobs",
             faults: &[
                 Class::EVERYDAY,
                 &[ClockDrift, ClockBack, DriverStall, Backpressure, TimerFlood, CancelStorm],
             ],
-            invariants: &[T1, T2, T3, T4, T5, T7, T8, M1, S1, S2, L1, X1],
+            invariants: &[T1, T2, T3, T4, T5, T7, T8, M1, S1, S2, S3, L1, X1],
             least_records: 100,
             least_comparisons: 300,
         }
@@ -76,6 +77,20 @@ struct Expected {
     /// Handles of completed jobs, to be dropped outside of handlers.
     spent: Vec<Cancellable>,
     closed: Vec<(u8, u64)>,
+    overload: Overload,
+}
+
+/// A shutdown with a deadline, of a scheduler that has fallen behind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Overload {
+    /// How many ticks every run takes.
+    ticks_per_run: u64,
+    /// How many runs have taken place, of all that an execution represents.
+    n_runs: u64,
+    /// The tick from which on the shutdown may begin no run.
+    until: Option<u64>,
+    /// The longest run of the shutdown in ticks.
+    longest: u64,
 }
 
 impl Expected {
@@ -90,6 +105,7 @@ impl Expected {
             actions,
             spent: Vec::new(),
             closed: Vec::new(),
+            overload: Overload { ticks_per_run: 0, n_runs: 0, until: None, longest: 0 },
         }
     }
 }
@@ -188,9 +204,7 @@ impl RunState {
     /// The body of a job.
     fn fire(&self, index: usize, fire: &FireContext) -> Result<(), &'static str> {
         self.begin(index, fire);
-        if let Some(size) = self.sim.fault(Class::SlowHandler) {
-            self.sim.spend_time(1 + size % 30);
-        }
+        self.consume_time();
         self.action(index);
         if self.sim.fault(Class::HandlerError).is_some() {
             self.end(index, true);
@@ -204,12 +218,31 @@ impl RunState {
         Ok(())
     }
 
+    /// A handler may be slow, and is if the scheduler is overloaded.
+    fn consume_time(&self) {
+        let begun = self.now();
+        if let Some(size) = self.sim.fault(Class::SlowHandler) {
+            self.sim.spend_time(1 + size % 30);
+        }
+        let ticks = self.expected().overload.ticks_per_run;
+        self.sim.clock().advance(ticks);
+        let took = self.now() - begun;
+        let mut expected = self.expected();
+        expected.overload.longest = expected.overload.longest.max(took);
+    }
+
     fn begin(&self, index: usize, fire: &FireContext) {
         use Invariant::{T1, T2, T3, T4, T5, T7};
         let (sim, now) = (&self.sim, self.now());
         let (due, runs) = (fire.due(), u64::from(fire.batch().runs.get()));
         sim.record("fire", &[index as u64, due.get(), now, runs]);
         let mut expected = self.expected();
+        expected.overload.n_runs += runs;
+        if let Some(until) = expected.overload.until {
+            sim.check(Invariant::S3, now < until, || {
+                format!("the shutdown runs job {index} at {now}, after its deadline {until}")
+            });
+        }
         let repeat = expected.oracle.repeat(index);
         let run = Run { due, now: Tick::new(now), batch: fire.batch() };
         let verdict = expected.oracle.begin(index, run);
@@ -320,7 +353,12 @@ impl WorkloadRun {
         if self.sim.mode() == Mode::Liveness {
             self.drain(&run_state);
         }
-        self.close(&run_state);
+        if self.sim.setting("overload", 0, 2) == 0 {
+            self.close_overloaded(&run_state);
+        } else {
+            let report = self.begin_close(&run_state, None);
+            self.check_close(&run_state, &report);
+        }
         self.forget();
     }
 
@@ -509,17 +547,23 @@ impl WorkloadRun {
         }
     }
 
-    fn close(&mut self, run_state: &RunState) {
+    fn begin_close(&self, run_state: &RunState, timeout: Option<Duration>) -> CloseReport {
         {
             let mut expected = run_state.expected();
             expected.closing = true;
             expected.oracle.close();
             expected.actions = None;
         }
-        let report = run_state.jobs.shutdown();
-        let sim = self.sim.clone();
-        let counts = [report.accepted, report.executed, report.cancelled];
-        sim.record("closed", &counts);
+        let report = match timeout {
+            None => run_state.jobs.shutdown(),
+            Some(timeout) => run_state.jobs.shutdown_within(timeout),
+        };
+        self.sim.record("closed", &[report.accepted, report.executed, report.cancelled]);
+        report
+    }
+
+    fn check_close(&self, run_state: &RunState, report: &CloseReport) {
+        let sim = &self.sim;
         let expected = run_state.expected();
         let oracle = &expected.oracle;
         sim.check_equal(Invariant::S2, "accepted", report.accepted, expected.accepted);
@@ -533,23 +577,79 @@ impl WorkloadRun {
         let done = (0..oracle.n_jobs()).filter(is_done).count() as u64;
         sim.check_equal(Invariant::S2, "executed", report.executed, done);
         sim.check_equal(Invariant::S2, "still running", report.still_running, 0);
-        for index in 0..oracle.n_jobs() {
-            let is_missed = oracle.is_live(index) && oracle.is_run_on_close(index);
-            sim.check(Invariant::S1, !is_missed, || format!("job {index} did not run at shutdown"));
-        }
+        let is_missed = |job: &usize| oracle.is_live(*job) && oracle.is_run_on_close(*job);
+        let n_missed = (0..oracle.n_jobs()).filter(is_missed).count() as u64;
+        sim.check(Invariant::S1, n_missed <= report.runs_left, || {
+            format!("{n_missed} jobs did not run at shutdown, {} are reported", report.runs_left)
+        });
         let mut sorted = expected.closed.clone();
         sorted.sort_unstable();
         sim.check(Invariant::S1, expected.closed == sorted, || {
             format!("the shutdown tasks ran in the order {:?}", expected.closed)
         });
-        let n_run = expected.closed.len() as u64;
-        sim.check_equal(Invariant::S1, "close tasks that ran", n_run, self.n_close_tasks);
-        let n_tasks = report.close_tasks.succeeded + report.close_tasks.failed;
-        sim.check_equal(Invariant::S1, "close tasks", n_tasks, n_run + SYSTEM_CLOSE_TASKS);
+        let tasks = report.close_tasks;
+        let (n_run, n_ended) = (expected.closed.len() as u64, tasks.succeeded + tasks.failed);
+        let n_expected = self.n_close_tasks + SYSTEM_CLOSE_TASKS;
+        sim.check_equal(Invariant::S1, "close tasks", n_ended + tasks.left, n_expected);
+        let is_own = |n_own: u64| n_own == SYSTEM_CLOSE_TASKS || tasks.left > 0 && n_own == 0;
+        sim.check(Invariant::S1, is_own(n_ended - n_run.min(n_ended)), || {
+            format!("{n_run} close tasks ran, {n_ended} are reported")
+        });
         drop(expected);
         let is_taken = run_state.offer(TICK_MICROS, Repeat::Once);
         sim.check(Invariant::S2, !is_taken, || "a job was accepted after shutdown".into());
         let again = run_state.jobs.shutdown();
-        sim.check_equal(Invariant::S2, "accepted by a second close", again.accepted, counts[0]);
+        let (first, again) = (report.accepted, again.accepted);
+        sim.check_equal(Invariant::S2, "accepted by a second close", again, first);
+    }
+
+    /// Shuts a scheduler down that has fallen behind, with a deadline that is too short for all runs
+    /// that are due. Whatever is due, the shutdown begins no run after its deadline, and it reports
+    /// each run that it has left out.
+    fn close_overloaded(&mut self, run_state: &RunState) {
+        self.sim.heal();
+        self.release(run_state);
+        // Only the jobs of the overload are live, so that it is known which runs are due.
+        run_state.expected().actions = None;
+        let live = run_state.expected().live.clone();
+        live.into_iter().for_each(|index| run_state.cancel(index));
+        let Some(host) = &mut self.host else { return };
+        host.deliver_ticks();
+        host.run_until_idle();
+        let mut draw = self.sim.stream("overload-load");
+        let (n_jobs, behind) = (draw.between(1, 4), draw.between(50, 900));
+        let (ticks_per_run, timeout) = (draw.between(1, 12), draw.between(0, 300));
+        let begun = run_state.now();
+        let mut grids = Vec::new();
+        for _ in 0..n_jobs {
+            let (first, period) = (draw.between(1, 20), draw.between(1, 10));
+            let repeat = Repeat::FixedRate(Duration::from_millis(period));
+            if run_state.offer(first * TICK_MICROS, repeat) {
+                grids.push((first, period));
+            }
+        }
+        run_state.sim.clock().advance(behind);
+        // Less, if the source of the clock has gone back before.
+        let behind = run_state.now() - begun;
+        let n_due_of =
+            |(first, period): (u64, u64)| (behind + period).saturating_sub(first) / period;
+        let n_due: u64 = grids.into_iter().map(n_due_of).sum();
+        let (now, until) = (begun + behind, begun + behind + timeout);
+        {
+            let mut expected = run_state.expected();
+            let until = Some(until);
+            expected.overload = Overload { ticks_per_run, n_runs: 0, until, longest: 0 };
+        }
+        let sim = self.sim.clone();
+        sim.record("overload", &[now, n_due, ticks_per_run, timeout]);
+        let report = self.begin_close(run_state, Some(Duration::from_millis(timeout)));
+        let Overload { n_runs, longest, .. } = run_state.expected().overload;
+        let over = run_state.now();
+        sim.record("overload-over", &[over, n_runs, report.runs_left]);
+        sim.check(Invariant::S3, over <= until + longest, || {
+            format!("a shutdown with the deadline {until} ends at {over}; a run takes {longest}")
+        });
+        sim.check_equal(Invariant::S3, "runs and runs left", n_runs + report.runs_left, n_due);
+        self.check_close(run_state, &report);
     }
 }

@@ -115,6 +115,10 @@ impl Actor for Node {
             value.lifecycle = Lifecycle::Started;
         }
         self.shared.has_started(pid);
+        if let Some(ticks) = self.shared.receive_timeout_of(self.index) {
+            cx.set_receive_timeout(Duration::from_millis(ticks));
+            self.shared.signal_handled(self.value);
+        }
         Ok(Next::Stay)
     }
 
@@ -161,6 +165,12 @@ impl Actor for Node {
             Signal::Terminated(end) => {
                 self.shared.sim.record("told", &fields);
                 self.shared.notified(cx.pid(), end.pid);
+                self.shared.signal_handled(self.value);
+            }
+            Signal::ReceiveTimeout => {
+                self.shared.sim.record("timeout", &fields);
+                self.shared.receive_timeout_fires(self.value);
+                self.shared.signal_handled(self.value);
             }
             _ => return Ok(Next::Unhandled),
         }
@@ -272,7 +282,8 @@ impl Node {
         let is_won = cx.timers().cancel(Key::from(key));
         let was_armed = self.shared.oracle().timers.remove(&(self.value, key)).is_some();
         self.shared.sim.record("disarm", &[self.value, key, u64::from(is_won)]);
-        self.shared.sim.check(Invariant::T3, is_won == was_armed, || {
+        let is_closed = self.shared.oracle().is_scheduler_closed;
+        self.shared.sim.check(Invariant::T3, is_closed || is_won == was_armed, || {
             format!("the cancel of timer {key} says {is_won}, it was armed: {was_armed}")
         });
     }
@@ -309,7 +320,14 @@ impl Node {
         let id = message.id;
         let msg = Msg::Do(message, Action::Work, false);
         match cx.schedule_once(Duration::from_millis(ticks), &target, msg) {
-            Ok(job) => self.shared.oracle().jobs.push((job, id)),
+            Ok(job) => {
+                // Nobody may send it before its time, not even a close.
+                let is_marked = job.run_on_close();
+                self.shared.sim.check(Invariant::S1, !is_marked, || {
+                    format!("message {id} is marked to be sent by the close, before its time")
+                });
+                self.shared.oracle().jobs.push((job, id));
+            }
             Err(refused) => {
                 if let Msg::Do(message, ..) = refused.into_inner() {
                     message.returned();
@@ -339,6 +357,7 @@ impl Drop for Node {
         oracle.values.remove(&self.value);
         let value = self.value;
         oracle.timers.retain(|(owner, _), _| *owner != value);
+        oracle.receive_timeouts.remove(&value);
         if self.is_started {
             self.shared.sim.record("drop", &[self.index as u64, self.value]);
         }

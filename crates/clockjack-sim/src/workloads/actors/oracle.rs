@@ -10,7 +10,7 @@ use clockjack_actor::{ActorRef, Cancellable, Pid};
 
 use super::{
     node::Msg,
-    plan::{NodePlan, has_no_strategy, restarts_groups},
+    plan::{BACKOFF_MIN, Crowd, NodePlan, backs_off, has_no_strategy, restarts_groups},
 };
 use crate::{
     context::{SimContext, lock},
@@ -134,8 +134,13 @@ pub(super) struct Oracle {
     pub(super) watches: BTreeSet<(Pid, Pid)>,
     pub(super) known: BTreeMap<Pid, ActorRef<Msg>>,
     pub(super) jobs: Vec<(Cancellable, usize)>,
-    /// Actors whose value has ended for a restart, and that have not started since.
-    restarting: BTreeMap<Pid, usize>,
+    /// Actors whose value has ended for a restart, and that have not started since: the index, and
+    /// when the value ended.
+    restarting: BTreeMap<Pid, (usize, u64)>,
+    /// When the receive timeouts of values are due.
+    pub(super) receive_timeouts: BTreeMap<u64, u64>,
+    /// Whether a user has closed the scheduler: then all timers of actors are cancelled.
+    pub(super) is_scheduler_closed: bool,
 }
 
 impl Oracle {
@@ -163,12 +168,14 @@ impl Oracle {
 pub(super) struct Shared {
     pub(super) sim: SimContext,
     pub(super) plans: Arc<Vec<NodePlan>>,
+    pub(super) crowd: Option<Crowd>,
     oracle: Arc<Mutex<Oracle>>,
 }
 
 impl Shared {
     pub(super) fn new(sim: &SimContext, plans: Vec<NodePlan>) -> Self {
-        Self { sim: sim.clone(), plans: Arc::new(plans), oracle: Arc::default() }
+        let crowd = Crowd::draw(sim);
+        Self { sim: sim.clone(), plans: Arc::new(plans), crowd, oracle: Arc::default() }
     }
 
     pub(super) fn oracle(&self) -> MutexGuard<'_, Oracle> {
@@ -260,6 +267,7 @@ impl Shared {
         let now = self.now();
         let mut oracle = self.oracle();
         oracle.busy.remove(&value);
+        self.restart_receive_timeout(&mut oracle, value);
         // A fixed delay counts from here.
         if let Some(key) = ring
             && let Some(armed) = oracle.timers.get_mut(&(value, key))
@@ -267,6 +275,50 @@ impl Shared {
         {
             armed.due = now + delay;
         }
+    }
+
+    /// The receive timeout of an actor of the plan in ticks, if it has one.
+    pub(super) fn receive_timeout_of(&self, index: usize) -> Option<u64> {
+        let is_counted = self.plans[index].limit.is_some();
+        self.crowd.filter(|_| is_counted).map(|crowd| crowd.receive_timeout)
+    }
+
+    /// A handler of this value has returned: its receive timeout starts again.
+    fn restart_receive_timeout(&self, oracle: &mut Oracle, value: u64) {
+        let Some(index) = oracle.values.get(&value).map(|value| value.index) else { return };
+        if let Some(ticks) = self.receive_timeout_of(index) {
+            oracle.receive_timeouts.insert(value, self.now() + ticks);
+        }
+    }
+
+    /// The value has started, or has handled a signal.
+    pub(super) fn signal_handled(&self, value: u64) {
+        self.restart_receive_timeout(&mut self.oracle(), value);
+    }
+
+    /// No message has arrived for the time of the receive timeout.
+    pub(super) fn receive_timeout_fires(&self, value: u64) {
+        let now = self.now();
+        let due = self.oracle().receive_timeouts.get(&value).copied();
+        self.check(Invariant::T1, due.is_some_and(|due| now >= due), || {
+            format!("the receive timeout of value {value}, due at {due:?}, fires at {now}")
+        });
+    }
+
+    /// A user has closed the scheduler of an idle system: it has cancelled the timers of all actors,
+    /// and the messages that were not sent. What the system itself waits for continues.
+    pub(super) fn scheduler_closed(&self) {
+        let mut oracle = self.oracle();
+        oracle.is_scheduler_closed = true;
+        oracle.timers.clear();
+        let jobs = core::mem::take(&mut oracle.jobs);
+        for (job, id) in &jobs {
+            if job.is_cancelled() && matches!(oracle.fates[*id], Fate::Dropped { .. }) {
+                oracle.fates[*id] = Fate::Returned;
+                oracle.n_dropped -= 1;
+            }
+        }
+        drop(oracle);
     }
 
     /// A timer event is handled.
@@ -331,6 +383,13 @@ impl Shared {
                 format!("timer {key} of value {value} was due at {}", armed.due)
             });
         }
+        for (value, due) in &oracle.receive_timeouts {
+            let is_there =
+                oracle.values.get(value).is_some_and(|value| value.lifecycle == Lifecycle::Started);
+            self.check(Invariant::T2, !is_there || *due > now, || {
+                format!("the receive timeout of value {value} was due at {due}")
+            });
+        }
         let is_started = |value: &&Value| value.lifecycle == Lifecycle::Started;
         let started: BTreeSet<Pid> =
             oracle.values.values().filter(is_started).map(|value| value.pid).collect();
@@ -360,17 +419,24 @@ impl Shared {
 
     /// An actor attempts to start: within a group, all that are older have started.
     pub(super) fn begins(&self, pid: Pid, index: usize) {
+        let now = self.now();
         let oracle = self.oracle();
-        if !oracle.restarting.contains_key(&pid) || !self.is_in_group(index) {
+        let Some((_, ended)) = oracle.restarting.get(&pid).copied() else { return };
+        if backs_off(&self.plans[index]) {
+            self.check(Invariant::A12, now >= ended + BACKOFF_MIN, || {
+                format!("actor {index} ended at {ended} and restarts at {now}, without a backoff")
+            });
+        }
+        if !self.is_in_group(index) {
             return;
         }
         let order = oracle.order_of(pid);
         let is_older = |other: &Pid| oracle.order_of(*other) < order;
         let is_stopped = |pid: &Pid| oracle.known.get(pid).is_none_or(ActorRef::is_stopped);
-        let late = oracle.restarting.iter().find(|(other, at)| {
-            self.are_siblings(index, **at) && is_older(other) && !is_stopped(other)
+        let late = oracle.restarting.iter().find(|(other, (at, _))| {
+            self.are_siblings(index, *at) && is_older(other) && !is_stopped(other)
         });
-        let late = late.map(|(_, at)| *at);
+        let late = late.map(|(_, (at, _))| *at);
         drop(oracle);
         self.check(Invariant::A11, late.is_none(), || {
             format!("actor {index} starts before its older sibling {late:?}")
@@ -385,7 +451,7 @@ impl Shared {
     /// A value ends for a restart: within a group, all that are younger have ended.
     fn restarts(&self, pid: Pid, index: usize) {
         let mut oracle = self.oracle();
-        oracle.restarting.insert(pid, index);
+        oracle.restarting.insert(pid, (index, self.now()));
         if !self.is_in_group(index) {
             return;
         }
@@ -406,7 +472,8 @@ impl Shared {
     pub(super) fn check_restarts(&self) {
         let oracle = self.oracle();
         let is_stopped = |pid: &Pid| oracle.known.get(pid).is_none_or(ActorRef::is_stopped);
-        let left = oracle.restarting.iter().find(|(pid, _)| !is_stopped(pid)).map(|(_, at)| *at);
+        let mut restarting = oracle.restarting.iter();
+        let left = restarting.find(|(pid, _)| !is_stopped(pid)).map(|(_, (at, _))| *at);
         drop(oracle);
         self.check(Invariant::A12, left.is_none(), || format!("actor {left:?} has not restarted"));
     }
@@ -430,6 +497,7 @@ impl Shared {
             value.pid
         });
         oracle.timers.retain(|(owner, _), _| *owner != value);
+        oracle.receive_timeouts.remove(&value);
         match pid {
             Some(pid) if is_restart => {
                 drop(oracle);

@@ -3,8 +3,62 @@
 use core::time::Duration;
 
 use clockjack_actor::{Backoff, Mailbox, Overflow, Scope, Strategy};
+use clockjack_sched::{Policy, PolicyRegistry, SchedulerConfig, TimerPriority};
 
 use crate::{context::SimContext, random::Stream};
+
+/// The shortest delay of a strategy with a backoff, in ticks.
+pub(super) const BACKOFF_MIN: u64 = 2;
+
+/// A reserve with a place for every job that a system of this workload needs for itself.
+pub(super) const AMPLE_RESERVE: usize = 1 << 10;
+
+/// Load of users on the scheduler, which must not affect jobs of the system itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Crowd {
+    /// How many jobs of users the scheduler accepts.
+    pub(super) quota: usize,
+    /// How many jobs of the system itself have a place of their own. Those beyond it are refused
+    /// while the quota is used up.
+    pub(super) reserve: usize,
+    /// The receive timeout of the actors without children, in ticks.
+    pub(super) receive_timeout: u64,
+    /// Whether a user closes the scheduler before the end of the run.
+    pub(super) closes_early: bool,
+}
+
+impl Crowd {
+    /// One run of four is crowded.
+    pub(super) fn draw(sim: &SimContext) -> Option<Self> {
+        if sim.setting("crowd", 0, 3) != 3 {
+            return None;
+        }
+        let size = |n| usize::try_from(n).unwrap_or(0);
+        Some(Self {
+            quota: size(sim.setting("crowd-quota", 2, 12)),
+            reserve: match sim.setting("crowd-reserve", 0, 3) {
+                3 => AMPLE_RESERVE,
+                few => size(few),
+            },
+            receive_timeout: sim.setting("crowd-timeout", 20, 400),
+            closes_early: sim.setting("crowd-closes", 0, 2) == 2,
+        })
+    }
+
+    pub(super) fn config(self) -> SchedulerConfig {
+        let Self { quota, reserve, .. } = self;
+        // One class, so that no job of a user evicts another one: the oracle knows of no eviction.
+        let policies = PolicyRegistry::new();
+        let policies = policies.set_default(Policy::DEFAULT.priority(TimerPriority::High));
+        SchedulerConfig {
+            quota,
+            capacity: quota,
+            internal_reserve: reserve,
+            policies,
+            ..SchedulerConfig::DEFAULT
+        }
+    }
+}
 
 /// The plan of an actor.
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +200,11 @@ pub(super) fn restarts_groups(plans: &[NodePlan], index: usize) -> bool {
     !plan.scope.is_multiple_of(3) && matches!(plan.children, 1 | 4 | 5) && !is_kept
 }
 
+/// Whether the actor restarts by its own strategy only, with a backoff.
+pub(super) fn backs_off(plan: &NodePlan) -> bool {
+    plan.above.is_none() && plan.limit.is_none() && plan.itself == 4
+}
+
 /// Whether the actor leaves its failures to its parent.
 pub(super) fn has_no_strategy(plan: &NodePlan) -> bool {
     plan.limit.is_none() && matches!(plan.itself, 0 | 6 | 7)
@@ -157,7 +216,9 @@ fn strategy(kind: u64) -> Option<Strategy> {
         1 => Strategy::restart(),
         2 => Strategy::resume(),
         3 => Strategy::restart().limit(2, ms(50)),
-        4 => Strategy::restart().backoff(Backoff::new(ms(2), ms(40)).jitter(0.5)).stash(3),
+        4 => {
+            Strategy::restart().backoff(Backoff::new(ms(BACKOFF_MIN), ms(40)).jitter(0.5)).stash(3)
+        }
         5 => Strategy::restart().keep_children(),
         6 => Strategy::escalate(),
         _ => return None,
