@@ -18,9 +18,9 @@ use crate::{
 
 /// The log with the outcomes of the last run, under `target/xtask`.
 pub(crate) const LOG: &str = "tests.log";
-/// Packages that are tested in addition to the default members: the tools, and the code of the
-/// book.
-const TOOLS: [&str; 3] = ["clockjack-benches", "clockjack-book", "xtask"];
+/// Packages that are tested in addition to the default members: the tools, the code of the book,
+/// and the example of a server, whose load test takes about ten seconds.
+const TOOLS: [&str; 4] = ["clockjack-benches", "clockjack-book", "clockjack-gateway", "xtask"];
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
