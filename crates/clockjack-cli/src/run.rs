@@ -21,7 +21,7 @@ use std::{sync::Arc, task::Wake, thread::Thread, time::Instant};
 use clockjack_graph::{
     Clock, CommitLog, Graph, GraphRun, Parallel, RunOptions, Stopper,
     compile::Plan,
-    run::{ComponentLog, Metrics, RunError, RunReport, TraceLog},
+    run::{ComponentLog, Metrics, OverdueCall, RunError, RunReport, TraceLog},
 };
 use clockjack_observe::{samples::SampleSet, timeline::Timeline};
 use clockjack_rt::{
@@ -202,13 +202,13 @@ pub(crate) fn run_with_interval(
         let recording = runtime.flight_recording(Duration::MAX);
         WorkerTrace { recording, began_ns }
     });
-    let is_abandoned = matches!(end, RunEnd::Abandoned(_));
+    let is_abandoned = matches!(end, RunEnd::Abandoned(..));
     drop(runtime.shutdown(if is_abandoned { ABANDON_DEADLINE } else { SHUTDOWN_DEADLINE }));
     let mut abandoned = None;
     let (report, error) = match end {
-        RunEnd::Abandoned(metrics) => {
+        RunEnd::Abandoned(metrics, overdue) => {
             abandoned = Some(metrics);
-            (None, None)
+            (None, overdue.first().map(ToString::to_string))
         }
         RunEnd::Stopped(outcome) => match *outcome {
             Ok(report) => (Some(report), None),
@@ -242,8 +242,8 @@ pub(crate) fn probe_lane_settings(plan: &mut Plan) -> Result<(), Failure> {
 /// How a run ends.
 enum RunEnd {
     Stopped(Box<Result<RunReport, RunError>>),
-    /// It did not stop before the second signal.
-    Abandoned(Metrics),
+    /// It did not stop before the second signal; with the calls that do not return.
+    Abandoned(Metrics, Vec<OverdueCall>),
 }
 
 /// Waits on this thread until the run stops, and calls `observer` at intervals. The first signal
@@ -261,7 +261,7 @@ fn wait(
     let is_woken = &unpark.1;
     let mut cx = Context::from_waker(&waker);
     let mut run = pin!(run);
-    let mut was_interrupted = false;
+    let (mut was_interrupted, mut overdue) = (false, Vec::new());
     loop {
         if let Poll::Ready(outcome) = run.as_mut().poll(&mut cx) {
             observer(Moment::Frame(&stopper));
@@ -269,7 +269,7 @@ fn wait(
         }
         if interrupt.is_urgent() {
             // Both signals may have arrived since the last look.
-            return (RunEnd::Abandoned(stopper.metrics()), true);
+            return (RunEnd::Abandoned(stopper.metrics(), stopper.overdue_calls()), true);
         }
         // A signal must not wait for a long frame, so the thread parks for at most `POLL_INTERVAL`.
         let polled_at = Instant::now();
@@ -289,8 +289,25 @@ fn wait(
                 observer(Moment::Note(&drain_note(signal)));
             }
         }
+        overdue = note_overdue(&stopper, &overdue, observer);
         observer(Moment::Frame(&stopper));
     }
+}
+
+/// Tells the user of the calls that do not return, each once; returns the components.
+fn note_overdue(
+    stopper: &Stopper,
+    known: &[String],
+    observer: &mut dyn FnMut(Moment<'_>),
+) -> Vec<String> {
+    let calls = stopper.overdue_calls().into_iter();
+    let note = |call: OverdueCall| {
+        if !known.contains(&call.component) {
+            observer(Moment::Note(&format!("clockjack: {call}")));
+        }
+        call.component
+    };
+    calls.map(note).collect()
 }
 
 /// What a signal starts.

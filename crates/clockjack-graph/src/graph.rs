@@ -287,9 +287,7 @@ impl Stopper {
     pub fn metrics(&self) -> Metrics {
         self.shared.live.metrics()
     }
-}
 
-impl Stopper {
     /// The calls that take longer than `max_callback_ms` of their lane and have not returned.
     ///
     /// Each of them is reported once, as a line of the component log and as a health event, which is

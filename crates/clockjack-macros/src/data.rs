@@ -214,7 +214,7 @@ fn encode_arm(root: &Path, at: usize, variant: &Variant) -> TokenStream {
 /// A value whose fields are read in order.
 fn read(variant: &Variant) -> TokenStream {
     let (path, members) = (path(variant), &variant.members);
-    code!(#path { #(#members: fields.next()?,)* })
+    code!(#path { #(#members: fields.field()?,)* })
 }
 
 fn path(variant: &Variant) -> TokenStream {

@@ -80,6 +80,7 @@ pub(crate) const KINDS: &[(&str, Level)] = &[
     ("async_admission", Level::Detailed),
     ("loop_iteration_begin", Level::Detailed),
     ("loop_iteration_end", Level::Detailed),
+    ("component_input", Level::Debug),
     ("channel_publish", Level::Debug),
     ("channel_commit", Level::Debug),
     ("state_commit", Level::Debug),

@@ -115,11 +115,11 @@ fn say(line: &str) {
     writeln!(io::stdout(), "{line}").expect("the parent reads it");
 }
 
-fn graph(hangs: bool) -> String {
+fn graph(hangs: bool, lane: &str) -> String {
     format!(
         "schema_version: 1\n\
          graph: {{name: talk, kind: internal_test}}\n\
-         lanes: {{main: {{type: fixed_rate, period_ms: 1}}}}\n\
+         lanes: {{main: {{type: fixed_rate, period_ms: 1{lane}}}}}\n\
          components:\n\
          - id: talker\n  \
            type: talker\n  \
@@ -152,8 +152,13 @@ impl Run {
     const FILES: [&str; 3] = ["log", "trace.json", "metrics.prom"];
 
     fn start(name: &str, hangs: bool, signals: &str) -> Self {
+        Self::start_in(name, hangs, signals, "")
+    }
+
+    /// As `start`; `lane` are further settings of the lane.
+    fn start_in(name: &str, hangs: bool, signals: &str, lane: &str) -> Self {
         let path = scratch(&format!("{name}.yaml"));
-        fs::write(&path, graph(hangs)).expect("it can be written");
+        fs::write(&path, graph(hangs, lane)).expect("it can be written");
         let [log, trace, metrics] = Self::FILES.map(|file| path.with_extension(file));
         let mut role = vec!["clockjack", "run", text(&path), "--clock", "wall"];
         role.extend(["--commit-log", text(&log), "--trace", text(&trace)]);
@@ -250,6 +255,22 @@ fn a_second_signal_does_not_wait_and_leaves_whole_files() {
     run.read_note("SIGTERM");
     run.send("-INT");
     let summary = run.finish(exit_code::TERMINATED);
+    assert!(summary.contains("talk: abandoned: a callback did not return"), "{summary}");
+}
+
+#[test]
+fn a_callback_that_hangs_is_told_while_it_hangs_and_in_the_exit() {
+    let mut run = Run::start_in("overdue", true, DEFAULT, ", max_callback_ms: 20");
+    let mut err = BufReader::new(run.child.stderr.as_mut().expect("it has one"));
+    let mut line = String::new();
+    err.read_line(&mut line).expect("text");
+    let is_told = line.starts_with("clockjack: component `talker` has not returned from its call");
+    assert!(is_told && line.ends_with("lane `main` allows 20 ms\n"), "{line}");
+    run.send("-TERM");
+    run.send("-INT");
+    let summary = run.finish(exit_code::RUN_FAILED);
+    let failed = "talk: the run failed: component `talker` has not returned from its call for";
+    assert!(summary.contains(failed), "{summary}");
     assert!(summary.contains("talk: abandoned: a callback did not return"), "{summary}");
 }
 

@@ -91,8 +91,7 @@ impl<'b> Fields<'b> {
     /// # Errors
     ///
     /// The bytes end too early, or are not an encoded value of this type.
-    #[expect(clippy::should_implement_trait, reason = "each field has its own type")]
-    pub fn next<T: Data>(&mut self) -> Result<T, DataError> {
+    pub fn field<T: Data>(&mut self) -> Result<T, DataError> {
         let length = usize::try_from(self.number()?).unwrap_or(usize::MAX);
         let Some((field, rest)) = self.rest.split_at_checked(length) else {
             return Err(DataError::new(self.schema, "ends too early"));
@@ -151,7 +150,7 @@ mod tests {
             let bytes: Vec<u8> = (0..length).map(|at| u8::try_from(at % 251).unwrap()).collect();
             assert_eq!(put_with_length(&mut out, |out| out.extend_from_slice(&bytes)), length);
             let mut fields = Fields::new("bytes", &out[1..]);
-            assert_eq!(fields.next::<Vec<u8>>(), Ok(bytes));
+            assert_eq!(fields.field::<Vec<u8>>(), Ok(bytes));
             assert_eq!(fields.end(), Ok(()));
         }
     }

@@ -1,17 +1,15 @@
 //! Calls that do not return within `max_callback_ms`: reported while they run.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     thread,
 };
 
 use clockjack_actor::ActorSystem;
 use clockjack_graph::{
     Clock, ComponentLog, Graph, LogLevel, Parallel, Registry, RunOptions, RunReport, TraceLog,
-    run::{HealthKind, TraceName},
+    run::{HealthKind, TraceName, TraceRecord},
 };
 use clockjack_rt::{Runtime, RuntimeConfig};
 
@@ -62,8 +60,7 @@ fn a_callback_that_hangs_is_in_the_log_and_on_the_health_stream_while_it_hangs()
     let graph = hanging(move || {
         let mut seen = seen.lock().unwrap();
         seen.extend(also.take());
-        let is_health = |record: &_| {
-            let record: &clockjack_graph::run::TraceRecord = record;
+        let is_health = |record: &TraceRecord| {
             record.name == TraceName::HealthEvent
                 && record.health_kind() == Some(HealthKind::CallbackOverdue)
         };

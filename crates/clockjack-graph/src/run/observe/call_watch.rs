@@ -216,7 +216,7 @@ impl CallWatch {
         let component = u32::try_from(watched.component.0).unwrap_or(health::NONE);
         let (kind, lane) = (HealthKind::CallbackOverdue, watched.lane.0);
         let event = Health {
-            key: HealthKey { kind, component, lane, edge: health::NONE, policy: "report" },
+            key: HealthKey::new(kind, component, lane, "report"),
             occurrence_count: 1,
             sequence: 0,
             depth: 0,

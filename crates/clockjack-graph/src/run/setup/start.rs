@@ -148,10 +148,7 @@ pub(crate) fn start(
         let thread = own.and_then(|lane| threads.executor(lane)).unwrap_or(&executor);
         joins.push(thread.spawn_future(domain.run()));
     }
-    let watcher = shared.calls.interval().map(|interval| {
-        let (shared, executor) = (Arc::clone(&shared), executor.clone());
-        CancelOnDrop(executor.clone().spawn_future(watch_calls(shared, executor, interval)))
-    });
+    let watcher = start_watcher(&shared, &executor);
     let end = async move {
         let ended = finish(joins, shared_by_end, inboxes_of_end, options, counts).await;
         drop(watcher);
@@ -186,6 +183,13 @@ fn call_watch(
     }
     let (log, trace) = (options.component_log.clone(), options.trace.clone());
     CallWatch::new(all, clock, plan.name.as_str().into(), log, trace)
+}
+
+/// Starts the timer that checks the calls in progress, if it has anything to check.
+fn start_watcher(shared: &Arc<RunShared>, executor: &Handle) -> Option<CancelOnDrop> {
+    let interval = shared.calls.interval()?;
+    let watching = watch_calls(Arc::clone(shared), executor.clone(), interval);
+    Some(CancelOnDrop(executor.spawn_future(watching)))
 }
 
 /// Checks the calls in progress from time to time. If the worker whose timer this is hangs in such a
