@@ -84,6 +84,12 @@
 //! `Err`. All other user code is called inside `catch_unwind`: factories, hooks, strategies, drops.
 
 mod budget;
+#[cfg(not(feature = "spans"))]
+#[path = "cell/carried_span/disabled.rs"]
+pub(crate) mod carried_span;
+#[cfg(feature = "spans")]
+#[path = "cell/carried_span/enabled.rs"]
+pub(crate) mod carried_span;
 pub(crate) mod children;
 pub(crate) mod envelope;
 pub(crate) mod group;
@@ -112,6 +118,7 @@ use core::{
 };
 
 use budget::Budget;
+use carried_span::{CarriedSpan, HAS_SPANS};
 use in_order::NextInOrder;
 pub(crate) use lifecycle::drop_reported;
 pub(crate) use supervise::retry;
@@ -283,6 +290,8 @@ pub(crate) struct UntypedRareState {
     /// Belongs to the message that is being handled.
     pub(crate) batch: Option<ExecutionBatch>,
     pub(crate) sender: Option<Pid>,
+    /// The span that the message carries which is about to be handled.
+    pub(crate) span: CarriedSpan,
     /// How often the actor was restarted.
     pub(crate) restarts: u32,
     pub(crate) last_restart_nanos: Option<u64>,
@@ -579,7 +588,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Handles a user message.
     #[inline]
     fn receive(&mut self, poll: &PollOf<'_, A::Msg>, msg: A::Msg) {
-        if self.state.flags & HAS_RECEIVE_TIMEOUT != 0 {
+        if self.state.flags & (HAS_RECEIVE_TIMEOUT | HAS_SPANS) != 0 {
             self.receive_with_timers(poll, msg);
             return;
         }

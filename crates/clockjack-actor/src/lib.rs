@@ -80,6 +80,10 @@
 //! | the system: events and shutdown | [`system`], [`events`], [`shutdown`], [`stuck`] |
 //! | single-threaded hosts | [`root`] |
 //!
+//! The feature `spans`, off by default, adds the module `spans`: what a host does around each
+//! handler, so that a trace shows which message caused which. `clockjack-rt` enables it for
+//! `tracing`.
+//!
 //! # What is not here
 //!
 //! Threads and a clock (`clockjack-rt`); virtual time for tests (`clockjack-testkit`); actors on
@@ -110,6 +114,8 @@ pub mod system;
 #[doc(hidden)]
 pub mod testing;
 
+#[cfg(feature = "spans")]
+pub use api::spans;
 pub use api::{
     actor, actor_ref, adapter, ask, context, error, futures, path, props, receive_timeout, reply,
     system_message, timers,
@@ -146,6 +152,8 @@ pub use router::{Group, Pool, PoolHandle};
 pub use scheduler::Scheduler;
 pub use scheduler_dump::{SchedulerDumpReply, SchedulerDumpRequest};
 pub use send::Sending;
+#[cfg(feature = "spans")]
+pub use spans::{HandledMessage, MessageSpans, ParentSpan};
 pub use strategy::{Backoff, Directive, Scope, Strategy, SupervisorStrategy};
 pub use stuck::Stuck;
 pub use system::{

@@ -53,6 +53,7 @@ use crate::{
     IntoProps, LookupError, MsgOf, Receptionist, Scheduler, SpawnError,
     ask::{pool::SlotPool, waiting::Asks},
     cell::{
+        carried_span::SpanSource,
         header::{ActorHeader, AnyActor, PREPARE, SATURATED, STOP, SystemSend},
         spawn,
     },
@@ -121,6 +122,9 @@ pub(crate) struct SystemInner {
     refusals: refusals::RefusalWindow,
     slots: SlotPool,
     asks: Asks,
+    /// Read with the feature `spans` only.
+    #[cfg_attr(not(feature = "spans"), expect(dead_code, reason = "there are none"))]
+    spans: SpanSource,
 }
 
 type OnEscalation = Box<dyn Fn(&FailureInfo) + Send + Sync>;
@@ -355,6 +359,17 @@ impl SystemInner {
         let me = me.expect("set before the first actor starts");
         // SAFETY: the handle is a field of `self`, and is set once and never changed.
         unsafe { &*me }
+    }
+
+    #[cfg(feature = "spans")]
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The spans of messages.
+    #[cfg(feature = "spans")]
+    pub(crate) fn spans(&self) -> &SpanSource {
+        &self.spans
     }
 
     pub(crate) fn events(&self) -> &EventStream {

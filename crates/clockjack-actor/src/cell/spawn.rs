@@ -15,6 +15,7 @@ use crate::{
     Actor, ActorRef, IntoProps, MsgOf, Scope, SpawnError,
     cell::{
         Cell,
+        carried_span::{HAS_SPANS, has_spans},
         children::{Children, NotReserved},
         header::{ActorHeader, AnyActor, STOP, SystemSend},
         shared::ActorShared,
@@ -264,8 +265,9 @@ fn build_cell<A: Actor, F: FnMut() -> A + 'static>(
         // The child sends a report if it fails, and must not need memory for that.
         header.parent_link_or_new();
     }
-    let shared = ActorShared::new(header, capacity);
-    (shared, Cell::new(factory, settings, supervises))
+    let mut cell = Cell::new(factory, settings, supervises);
+    cell.state.set(HAS_SPANS, has_spans(&header));
+    (ActorShared::new(header, capacity), cell)
 }
 
 /// The same actor, if it accepts messages of this type.

@@ -29,6 +29,7 @@ use crate::{
     ask::{pool::SlotPool, waiting},
     cell::{
         Cell,
+        carried_span::SpanSource,
         header::{ActorHeader, AnyActor},
         shared::ActorShared,
         spawn::{self, Placement},
@@ -63,6 +64,7 @@ pub struct SystemBuilder {
     stop_timeout: Duration,
     shutdown: ShutdownConfig,
     suppressed: Vec<TypeId>,
+    spans: SpanSource,
 }
 
 /// The parts that a host provides.
@@ -100,6 +102,7 @@ impl SystemBuilder {
             stop_timeout: STOP_TIMEOUT,
             shutdown: ShutdownConfig::default(),
             suppressed: Vec::new(),
+            spans: SpanSource::default(),
         }
     }
 
@@ -278,6 +281,17 @@ impl SystemBuilder {
         self
     }
 
+    /// Gives each message that an actor below `/user` handles a span. By default, messages have
+    /// none.
+    ///
+    /// The module [`spans`](crate::spans) says what carries a span and what it costs. With
+    /// `tracing`, pass `clockjack_rt::TracingSpans`.
+    #[cfg(feature = "spans")]
+    #[must_use]
+    pub fn message_spans(self, spans: impl crate::MessageSpans) -> Self {
+        Self { spans: SpanSource(Some(Box::new(spans))), ..self }
+    }
+
     /// Adds a hook that is called when the system has started, before the host returns it.
     #[must_use]
     pub fn on_start(
@@ -352,6 +366,7 @@ impl SystemBuilder {
             refusals: super::refusals::RefusalWindow::new(),
             slots: SlotPool::new(),
             asks: waiting::no_asks(),
+            spans: self.spans,
         }));
         // The handle inside the system is not counted; otherwise the system would keep itself
         // alive.
