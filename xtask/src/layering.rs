@@ -65,6 +65,7 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     // The chapters are doc tests of user code, which depends on the facade.
     ("clockjack-book", Tool, &["clockjack", "clockjack-cli"]),
     ("clockjack-compare", Tool, SHIPPED),
+    ("clockjack-opentelemetry-example", Tool, SHIPPED),
     ("clockjack-own-components", Tool, SHIPPED),
     ("clockjack-scenario", Tool, SHIPPED),
     ("clockjack-soak", Tool, SHIPPED),
