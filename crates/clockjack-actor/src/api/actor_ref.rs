@@ -78,13 +78,15 @@ enum MessageKind {
 struct MappedHeader<N> {
     count: AtomicUsize,
     /// The reference to the actor, if the block keeps the message as it is.
-    plain: unsafe fn(NonNull<MappedHeader<N>>) -> Option<NonNull<ActorRef<N>>>,
+    plain: PlainFn<N>,
     push: PushFn<N>,
     wait_for_room: WaitForRoomFn<N>,
     any: unsafe fn(NonNull<MappedHeader<N>>) -> NonNull<AnyActor>,
     len: unsafe fn(NonNull<MappedHeader<N>>) -> usize,
     free: unsafe fn(NonNull<MappedHeader<N>>),
 }
+
+type PlainFn<N> = unsafe fn(NonNull<MappedHeader<N>>) -> Option<NonNull<ActorRef<N>>>;
 
 type PushFn<N> = unsafe fn(
     NonNull<MappedHeader<N>>,
