@@ -6,7 +6,7 @@
 //! passes another exporter to [`install`], for example that of the crate `opentelemetry-otlp`.
 #![expect(clippy::print_stdout, reason = "an example shows something")]
 
-use std::error::Error;
+use core::error::Error;
 
 use clockjack::{prelude::*, rt::TracingSpans};
 use opentelemetry::trace::{SpanId, TracerProvider as _};
