@@ -11,7 +11,5 @@ pub mod path;
 pub mod props;
 pub mod receive_timeout;
 pub mod reply;
-#[cfg(feature = "spans")]
-pub mod spans;
 pub mod system_message;
 pub mod timers;

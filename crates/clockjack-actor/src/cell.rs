@@ -84,12 +84,6 @@
 //! `Err`. All other user code is called inside `catch_unwind`: factories, hooks, strategies, drops.
 
 mod budget;
-#[cfg(not(feature = "spans"))]
-#[path = "cell/carried_span/disabled.rs"]
-pub(crate) mod carried_span;
-#[cfg(feature = "spans")]
-#[path = "cell/carried_span/enabled.rs"]
-pub(crate) mod carried_span;
 pub(crate) mod children;
 pub(crate) mod envelope;
 pub(crate) mod group;
@@ -118,7 +112,6 @@ use core::{
 };
 
 use budget::Budget;
-use carried_span::{CarriedSpan, HAS_SPANS};
 use in_order::NextInOrder;
 pub(crate) use lifecycle::drop_reported;
 pub(crate) use supervise::retry;
@@ -139,6 +132,7 @@ use clockjack_sync::{
 use crate::{
     Actor, Context, Next, Signal,
     adapter::Adapters,
+    carried_span::{CarriedSpan, HAS_SPANS},
     cell::{
         envelope::{Attached, Envelope},
         header::{AnyActor, MAILBOX_FULL, STOP, WOKEN},

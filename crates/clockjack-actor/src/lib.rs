@@ -102,6 +102,12 @@ extern crate alloc;
 extern crate std;
 
 mod api;
+#[cfg(not(feature = "spans"))]
+#[path = "cell/carried_span/disabled.rs"]
+mod carried_span;
+#[cfg(feature = "spans")]
+#[path = "cell/carried_span/enabled.rs"]
+mod carried_span;
 mod cell;
 #[doc(hidden)]
 pub mod generated;
@@ -109,13 +115,14 @@ mod mailbox;
 pub mod root;
 mod services;
 pub mod shutdown;
+#[cfg(feature = "spans")]
+#[path = "api/spans.rs"]
+pub mod spans;
 mod supervision;
 pub mod system;
 #[doc(hidden)]
 pub mod testing;
 
-#[cfg(feature = "spans")]
-pub use api::spans;
 pub use api::{
     actor, actor_ref, adapter, ask, context, error, futures, path, props, receive_timeout, reply,
     system_message, timers,

@@ -52,8 +52,8 @@ use crate::{
     ActorError, ActorPath, ActorRef, Directive, EventKinds, FailureEventHub, FailureInfo,
     IntoProps, LookupError, MsgOf, Receptionist, Scheduler, SpawnError,
     ask::{pool::SlotPool, waiting::Asks},
+    carried_span::SpanSource,
     cell::{
-        carried_span::SpanSource,
         header::{ActorHeader, AnyActor, PREPARE, SATURATED, STOP, SystemSend},
         spawn,
     },
@@ -122,8 +122,6 @@ pub(crate) struct SystemInner {
     refusals: refusals::RefusalWindow,
     slots: SlotPool,
     asks: Asks,
-    /// Read with the feature `spans` only.
-    #[cfg_attr(not(feature = "spans"), expect(dead_code, reason = "there are none"))]
     spans: SpanSource,
 }
 
@@ -361,13 +359,7 @@ impl SystemInner {
         unsafe { &*me }
     }
 
-    #[cfg(feature = "spans")]
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The spans of messages.
-    #[cfg(feature = "spans")]
     pub(crate) fn spans(&self) -> &SpanSource {
         &self.spans
     }

@@ -24,8 +24,8 @@ use clockjack_sync::primitive::atomic::{
 
 use crate::{
     ActorPath, Overflow, SystemMessage,
+    carried_span::{CarriedSpan, has_spans},
     cell::{
-        carried_span::{CarriedSpan, has_spans},
         envelope::Envelope,
         header::{ActorHeader, AnyActor, MAILBOX_FULL, SYSTEM_QUEUE, SystemSend as _},
         shared::{Accepted, ActorShared},

@@ -32,7 +32,7 @@ use core::{any::Any, fmt};
 
 use clockjack_exec::{Failure, Pid};
 
-use crate::{ActorPath, Next};
+use crate::{ActorPath, Next, SystemBuilder, carried_span::SpanSource};
 
 /// Surrounds handlers with spans; see the [module](self).
 ///
@@ -60,6 +60,19 @@ pub trait MessageSpans: Send + Sync + 'static {
 
     /// Calls `poll` once, inside a span that [`current`](Self::current) has returned.
     fn enter(&self, span: &ParentSpan, poll: &mut dyn FnMut());
+}
+
+impl SystemBuilder {
+    /// Gives each message that an actor below `/user` handles a span. By default, messages have
+    /// none.
+    ///
+    /// The module [`spans`](self) says what carries a span and what it costs. With `tracing`, pass
+    /// `clockjack_rt::TracingSpans`.
+    #[must_use]
+    pub fn message_spans(mut self, spans: impl MessageSpans) -> Self {
+        self.spans = SpanSource(Some(Box::new(spans)));
+        self
+    }
 }
 
 /// A span that a message, or a future of an actor, carries: a value of the host's own type.

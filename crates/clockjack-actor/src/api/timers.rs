@@ -46,10 +46,9 @@ use clockjack_time::TimerInstant;
 pub(crate) use self::table::{Source, Timer, TimerTable};
 use crate::{
     Actor, Context,
+    carried_span::{self, CarriedSpan, HAS_SPANS},
     cell::{
-        Cell, CellState, HAS_TIMERS, PollOf, any,
-        carried_span::{self, CarriedSpan, HAS_SPANS},
-        drop_reported,
+        Cell, CellState, HAS_TIMERS, PollOf, any, drop_reported,
         envelope::{Attached, Envelope},
         header::{ActorHeader, AnyActor, SYSTEM_QUEUE, SystemSend},
         in_order::DueTimers,

@@ -5,8 +5,8 @@ use core::fmt;
 use clockjack_exec::Pid;
 use clockjack_sched::{ExecutionBatch, PendingDelivery};
 
+use crate::carried_span::CarriedSpan;
 use crate::cell::{
-    carried_span::CarriedSpan,
     header::AnyActor,
     pool_box::{InSystem, PoolBox},
 };

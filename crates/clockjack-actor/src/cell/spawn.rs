@@ -13,9 +13,9 @@ use clockjack_sync::{Arc, mail::CAPACITY_MAX, spin_lock::SpinLock};
 
 use crate::{
     Actor, ActorRef, IntoProps, MsgOf, Scope, SpawnError,
+    carried_span::{HAS_SPANS, has_spans},
     cell::{
         Cell,
-        carried_span::{HAS_SPANS, has_spans},
         children::{Children, NotReserved},
         header::{ActorHeader, AnyActor, STOP, SystemSend},
         shared::ActorShared,

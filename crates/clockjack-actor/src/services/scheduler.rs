@@ -34,8 +34,8 @@ use clockjack_sync::spin_lock::SpinLock;
 use crate::{
     Actor, ActorPath, ActorRef, Context,
     actor_ref::Refusal,
+    carried_span::CarriedSpan,
     cell::{
-        carried_span::CarriedSpan,
         envelope::{Attached, Envelope},
         header::AnyActor,
         pool_box::{InSystem, PoolBox},

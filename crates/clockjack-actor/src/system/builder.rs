@@ -27,9 +27,9 @@ use crate::{
     ActorPath, EscalationSink, EventStream, FailureEventHub, FailureInfo, Mailbox, Props,
     Receptionist, RootFailure, Scope, Strategy, SystemEvent,
     ask::{pool::SlotPool, waiting},
+    carried_span::SpanSource,
     cell::{
         Cell,
-        carried_span::SpanSource,
         header::{ActorHeader, AnyActor},
         shared::ActorShared,
         spawn::{self, Placement},
@@ -64,7 +64,7 @@ pub struct SystemBuilder {
     stop_timeout: Duration,
     shutdown: ShutdownConfig,
     suppressed: Vec<TypeId>,
-    spans: SpanSource,
+    pub(crate) spans: SpanSource,
 }
 
 /// The parts that a host provides.
@@ -279,17 +279,6 @@ impl SystemBuilder {
     pub fn suppress_dead_letters_of<M: 'static>(mut self) -> Self {
         self.suppressed.push(TypeId::of::<M>());
         self
-    }
-
-    /// Gives each message that an actor below `/user` handles a span. By default, messages have
-    /// none.
-    ///
-    /// The module [`spans`](crate::spans) says what carries a span and what it costs. With
-    /// `tracing`, pass `clockjack_rt::TracingSpans`.
-    #[cfg(feature = "spans")]
-    #[must_use]
-    pub fn message_spans(self, spans: impl crate::MessageSpans) -> Self {
-        Self { spans: SpanSource(Some(Box::new(spans))), ..self }
     }
 
     /// Adds a hook that is called when the system has started, before the host returns it.

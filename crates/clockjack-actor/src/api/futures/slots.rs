@@ -10,10 +10,7 @@ use super::{
     wake::{WakeFlagRef, WokenList},
     waker::{self, EXCLUSIVE},
 };
-use crate::{
-    Actor,
-    cell::{carried_span::CarriedSpan, header::AnyActor},
-};
+use crate::{Actor, carried_span::CarriedSpan, cell::header::AnyActor};
 
 /// The capacity that is kept while no future is running.
 const KEPT_MAX: usize = 16;

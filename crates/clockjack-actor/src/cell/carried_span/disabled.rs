@@ -2,8 +2,10 @@
 
 use clockjack_exec::Failure;
 
-use super::{AnyPoll, header::ActorHeader};
-use crate::Next;
+use crate::{
+    Next,
+    cell::{AnyPoll, header::ActorHeader},
+};
 
 /// The flag of a cell whose messages have spans: no cell has it.
 pub(crate) const HAS_SPANS: u16 = 0;
@@ -11,6 +13,12 @@ pub(crate) const HAS_SPANS: u16 = 0;
 /// The spans of a system: none.
 #[derive(Default)]
 pub(crate) struct SpanSource;
+
+impl SpanSource {
+    fn is_some(&self) -> bool {
+        false
+    }
+}
 
 /// The span that a message carries: none.
 #[derive(Default)]
@@ -30,8 +38,8 @@ impl CarriedSpan {
     }
 }
 
-pub(crate) fn has_spans(_: &ActorHeader) -> bool {
-    false
+pub(crate) fn has_spans(actor: &ActorHeader) -> bool {
+    actor.system().spans().is_some()
 }
 
 pub(crate) fn handle(

@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 
 use clockjack_exec::Failure;
 
-use super::{AnyPoll, header::ActorHeader};
 use crate::{
     ActorPath, Next,
+    cell::{AnyPoll, header::ActorHeader},
     spans::{HandledMessage, MessageSpans, ParentSpan},
 };
 
@@ -59,7 +59,7 @@ pub(crate) fn handle(
 ) -> Result<Next, Failure> {
     let header = poll.shared();
     let Some(spans) = &header.system().spans().0 else { return handler() };
-    let system = header.system().name();
+    let system = header.system().handle().name();
     let message = HandledMessage { system, path: &header.path, pid: poll.pid(), message_type };
     let mut handler = Some(handler);
     spans.handle(&message, carried.0, &mut || {

@@ -12,8 +12,8 @@ use clockjack_sync::{
 
 use super::wait_queue::WaitQueue;
 use crate::{
+    carried_span::CarriedSpan,
     cell::{
-        carried_span::CarriedSpan,
         envelope::Envelope,
         header::{AnyActor, WAITERS},
         shared::ActorShared,
