@@ -161,8 +161,7 @@ use crate::actor::RootCrate;
 ///
 /// # Errors
 ///
-/// All errors of a block are reported at once, each at its position. The other methods of the block
-/// become messages all the same, so that uses of the actor cause no further errors.
+/// All errors of a block are reported at once, each at its position.
 ///
 /// * *A message must own its data*, and so must an answer: both outlive the call. Take `String`
 ///   instead of `&str`, `Vec<u8>` instead of `&[u8]`; `&'static str` is allowed. An actor cannot
