@@ -21,6 +21,7 @@ chapters! {
     how_to_ask_and_wait = "../src/how-to/ask-and-wait.md",
     how_to_bound_everything = "../src/how-to/bound-everything.md",
     how_to_export_metrics = "../src/how-to/export-metrics.md",
+    how_to_tracing = "../src/how-to/tracing.md",
     how_to_schedule_jobs = "../src/how-to/schedule-jobs.md",
     how_to_escalate = "../src/how-to/escalate.md",
     how_to_order_messages = "../src/how-to/order-messages.md",

@@ -66,6 +66,8 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack-book", Tool, &["clockjack", "clockjack-cli"]),
     ("clockjack-compare", Tool, SHIPPED),
     ("clockjack-gateway", Tool, &["clockjack"]),
+    // The example is a program of a user, which depends on the facade.
+    ("clockjack-opentelemetry-example", Tool, &["clockjack"]),
     ("clockjack-own-components", Tool, SHIPPED),
     ("clockjack-scenario", Tool, SHIPPED),
     ("clockjack-soak", Tool, SHIPPED),

@@ -134,6 +134,7 @@ use clockjack_sync::{
 use crate::{
     Actor, Context, Next, Signal,
     adapter::Adapters,
+    carried_span::{CarriedSpan, HAS_SPANS},
     cell::{
         envelope::{Attached, Envelope},
         header::{AnyActor, MAILBOX_FULL, STOP, WOKEN},
@@ -288,6 +289,8 @@ pub(crate) struct UntypedRareState {
     /// Belongs to the message that is being handled.
     pub(crate) batch: Option<ExecutionBatch>,
     pub(crate) sender: Option<Pid>,
+    /// The span that the message carries which is about to be handled.
+    pub(crate) span: CarriedSpan,
     /// How often the actor was restarted.
     pub(crate) restarts: u32,
     pub(crate) last_restart_nanos: Option<u64>,
@@ -584,7 +587,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
     /// Handles a user message.
     #[inline]
     fn receive(&mut self, poll: &PollOf<'_, A::Msg>, msg: A::Msg) {
-        if self.state.flags & HAS_RECEIVE_TIMEOUT != 0 {
+        if self.state.flags & (HAS_RECEIVE_TIMEOUT | HAS_SPANS) != 0 {
             self.receive_with_timers(poll, msg);
             return;
         }

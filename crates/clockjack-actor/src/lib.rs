@@ -80,6 +80,10 @@
 //! | the system: events and shutdown | [`system`], [`events`], [`shutdown`], [`stuck`] |
 //! | single-threaded hosts | [`root`] |
 //!
+//! The feature `spans`, off by default, adds the module `spans`: what a host does around each
+//! handler, so that a trace shows which message caused which. `clockjack-rt` enables it for
+//! `tracing`.
+//!
 //! # What is not here
 //!
 //! Threads and a clock (`clockjack-rt`); virtual time for tests (`clockjack-testkit`); actors on
@@ -98,6 +102,12 @@ extern crate alloc;
 extern crate std;
 
 mod api;
+#[cfg(not(feature = "spans"))]
+#[path = "cell/carried_span/disabled.rs"]
+mod carried_span;
+#[cfg(feature = "spans")]
+#[path = "cell/carried_span/enabled.rs"]
+mod carried_span;
 mod cell;
 #[doc(hidden)]
 pub mod generated;
@@ -105,6 +115,9 @@ mod mailbox;
 pub mod root;
 mod services;
 pub mod shutdown;
+#[cfg(feature = "spans")]
+#[path = "api/spans.rs"]
+pub mod spans;
 mod supervision;
 pub mod system;
 #[doc(hidden)]
@@ -146,6 +159,8 @@ pub use router::{Group, Pool, PoolHandle};
 pub use scheduler::Scheduler;
 pub use scheduler_dump::{SchedulerDumpReply, SchedulerDumpRequest};
 pub use send::Sending;
+#[cfg(feature = "spans")]
+pub use spans::{HandledMessage, MessageSpans, ParentSpan};
 pub use strategy::{Backoff, Directive, Scope, Strategy, SupervisorStrategy};
 pub use stuck::Stuck;
 pub use system::{

@@ -52,6 +52,7 @@ use crate::{
     ActorError, ActorPath, ActorRef, Directive, EventKinds, FailureEventHub, FailureInfo,
     IntoProps, LookupError, MsgOf, Receptionist, Scheduler, SpawnError,
     ask::{pool::SlotPool, waiting::Asks},
+    carried_span::SpanSource,
     cell::{
         header::{ActorHeader, AnyActor, PREPARE, SATURATED, STOP, SystemSend},
         spawn,
@@ -118,6 +119,7 @@ pub(crate) struct SystemInner {
     refusals: refusals::RefusalWindow,
     slots: SlotPool,
     asks: Asks,
+    spans: SpanSource,
 }
 
 type OnEscalation = Box<dyn Fn(&FailureInfo) + Send + Sync>;
@@ -352,6 +354,11 @@ impl SystemInner {
         let me = me.expect("set before the first actor starts");
         // SAFETY: the handle is a field of `self`, and is set once and never changed.
         unsafe { &*me }
+    }
+
+    /// The spans of messages.
+    pub(crate) fn spans(&self) -> &SpanSource {
+        &self.spans
     }
 
     pub(crate) fn events(&self) -> &EventStream {

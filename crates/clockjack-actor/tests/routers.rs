@@ -103,7 +103,8 @@ fn a_broadcast_reaches_all_routees() {
 fn messages_of_one_hash_go_to_one_routee_and_few_move_at_a_resize() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
     let log = Log::default();
-    let hash = |job: &Job| if let Job::Do(n) = job { n % 100 } else { 0 };
+    let modulus = 100;
+    let hash = move |job: &Job| if let Job::Do(n) = job { n % modulus } else { 0 };
     let pool = Pool::consistent_hash(8, hash, worker(&log));
     let handle = pool.handle();
     let pool = root.spawn("pool", pool).unwrap();

@@ -38,12 +38,19 @@ pub(crate) fn actor(options: TokenStream, item: TokenStream, root_crate: RootCra
         let block = Block::parse(parsed, &mut Errors::default());
         return with_errors(block.item.to_token_stream(), errors);
     }
-    let block = Block::parse(parsed, &mut errors);
-    let generated = match errors.finish() {
-        Ok(()) => expand(&block, &options),
-        Err(error) => error.into_compile_error(),
+    let mut block = Block::parse(parsed, &mut errors);
+    let is_otherwise_valid = errors.count() == 0;
+    if !options.is_local {
+        block.check_send(&mut errors);
+    }
+    let shown = errors.finish().map_err(Error::into_compile_error).err();
+    let generated = if shown.is_none() {
+        Some(expand(&block, &options))
+    } else {
+        // With what is right: otherwise each use of the actor would be a further error.
+        (is_otherwise_valid && block.keep_valid()).then(|| expand(&block, &options))
     };
-    [block.item.to_token_stream(), generated].into_iter().collect()
+    [block.item.to_token_stream()].into_iter().chain(shown).chain(generated).collect()
 }
 
 fn with_errors(item: TokenStream, errors: Errors) -> TokenStream {
@@ -141,7 +148,31 @@ mod tests {
         let text = actor(quote!(), item, RootCrate::Actor).to_string();
         assert!(text.contains("fn other"), "{text}");
         assert!(text.contains("compile_error"), "{text}");
-        assert!(!text.contains("CounterMsg"), "{text}");
+        assert!(!text.contains("Counter :: inc"), "{text}");
+    }
+
+    #[test]
+    fn a_block_with_a_fault_is_an_actor_with_the_other_messages() {
+        let item = quote! {
+            impl Counter {
+                #[msg] fn inc(&mut self, by: Rc<u32>) {}
+                #[ask] fn get(&self) -> u64 { 0 }
+            }
+        };
+        let text = actor(quote!(), item, RootCrate::Actor).to_string();
+        assert!(text.contains("compile_error"), "{text}");
+        assert!(text.contains(":: Actor for Counter"), "{text}");
+        assert!(text.contains("Get {"), "{text}");
+        assert!(!text.contains("Inc"), "{text}");
+        // A type without a name, or with a lifetime, is no actor.
+        let item = quote!(
+            impl<'a> Counter<'a> {
+                #[msg]
+                fn inc(&mut self) {}
+            }
+        );
+        let text = actor(quote!(), item, RootCrate::Actor).to_string();
+        assert!(text.contains("compile_error") && !text.contains(":: Actor for"), "{text}");
     }
 
     #[test]

@@ -5,7 +5,10 @@ use syn::{Error, Result};
 
 /// The errors found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Errors(Option<Error>);
+pub(crate) struct Errors {
+    combined: Option<Error>,
+    count: usize,
+}
 
 impl Errors {
     /// Adds an error at these tokens.
@@ -15,14 +18,20 @@ impl Errors {
 
     /// Adds an existing error.
     pub(crate) fn push(&mut self, error: Error) {
-        match &mut self.0 {
+        self.count += 1;
+        match &mut self.combined {
             Some(first) => first.combine(error),
-            None => self.0 = Some(error),
+            None => self.combined = Some(error),
         }
+    }
+
+    /// The number of errors so far.
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// Combines all errors into one, if there is any.
     pub(crate) fn finish(self) -> Result<()> {
-        self.0.map_or(Ok(()), Err)
+        self.combined.map_or(Ok(()), Err)
     }
 }

@@ -157,6 +157,8 @@ use crate::actor::RootCrate;
 /// * `vis = "pub(crate)"`: the visibility of both, instead of `pub`; `""` is private. An attribute
 ///   cannot see whether the actor is public. If the compiler reports that a type is more private
 ///   than the message that contains it, set this option.
+/// * `local`: messages and answers need not be `Send`, for an actor that is only started on its
+///   thread, for example by `Context::spawn_local_child`.
 ///
 /// # Errors
 ///
@@ -165,6 +167,9 @@ use crate::actor::RootCrate;
 /// * *A message must own its data*, and so must an answer: both outlive the call. Take `String`
 ///   instead of `&str`, `Vec<u8>` instead of `&[u8]`; `&'static str` is allowed. An actor cannot
 ///   have lifetime parameters either.
+/// * *A message moves to another thread*, and so does an answer: take `Arc<T>` instead of `Rc<T>`,
+///   or set the option `local`. Of other types that are not `Send`, the compiler reports the actor
+///   where it is spawned.
 /// * *A message must have a concrete type*: no `impl Trait`, no generic methods, no `where` clause
 ///   on a method.
 /// * *A parameter needs a plain name*, since it becomes a field: no patterns, no `_`.

@@ -162,9 +162,10 @@
 //!
 //! * `tokio`: tokio's sockets and timers in processes, and executors inside tokio; see below. Off
 //!   by default; without it, a pool with [`PoolConfig::tokio`] fails to start.
-//! * `tracing`: `TracingBridge`, which forwards the events of a system to `tracing`; and a span
-//!   per task that is spawned on a pool, with the target `clockjack::task` and the level DEBUG,
-//!   entered for each poll. Off by default.
+//! * `tracing`: `TracingBridge`, which forwards the events of a system to `tracing`;
+//!   `TracingSpans`, which gives each handled message a span; and a span per task that is spawned
+//!   on a pool, with the target `clockjack::task` and the level DEBUG, entered for each poll. Off
+//!   by default.
 //!
 //! # Platforms
 //!
@@ -226,6 +227,8 @@ mod tokio_integration;
 mod tokio_scheduler;
 #[cfg(feature = "tracing")]
 mod tracing_bridge;
+#[cfg(feature = "tracing")]
+mod tracing_spans;
 
 pub use blocking::{
     BlockingConfig, BlockingHandle, BlockingPool, BlockingReport, BlockingStats, Rejected,
@@ -274,3 +277,5 @@ pub use tokio_integration::{
 pub use tokio_scheduler::TokioScheduler;
 #[cfg(feature = "tracing")]
 pub use tracing_bridge::TracingBridge;
+#[cfg(feature = "tracing")]
+pub use tracing_spans::TracingSpans;

@@ -19,6 +19,8 @@ mod inversion;
 mod pins;
 #[path = "linux/signals.rs"]
 mod signals;
+#[path = "linux/signals_on_one_thread.rs"]
+mod signals_on_one_thread;
 #[path = "support/switches.rs"]
 mod switches;
 

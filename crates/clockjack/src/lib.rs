@@ -137,6 +137,7 @@
 //!   [`receptionist`](actor::receptionist).
 //! * **Observe a system**: [`ActorSystem::events`](actor::ActorSystem::events),
 //!   [`ActorSystem::metrics`](actor::ActorSystem::metrics), [`TracingBridge`](rt::TracingBridge).
+//! * **Trace a request through actors**: [`TracingSpans`](rt::TracingSpans).
 //! * **See what all tasks do**: [`Runtime::task_dump`](rt::Runtime::task_dump),
 //!   [`Runtime::worker_stats`](rt::Runtime::worker_stats).
 //! * **Run plain futures**: [`Runtime::spawn_future`](rt::Runtime::spawn_future),
@@ -173,8 +174,8 @@
 //! * `testkit`: the module [`testkit`], for `[dev-dependencies]`.
 //! * `tokio`: tokio's sockets inside actors, and Clockjack inside a tokio application; enables
 //!   `rt`.
-//! * `tracing`: forwards the events of a system to `tracing`, and gives each task a span; enables
-//!   `rt`.
+//! * `tracing`: forwards the events of a system to `tracing`, gives each task a span, and on
+//!   request each message; enables `rt`.
 //!
 //! Features only add items; they never change existing behaviour. The crate needs Rust 1.95 or
 //! newer.

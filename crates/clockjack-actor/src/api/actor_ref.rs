@@ -6,6 +6,9 @@
 //!  [ address of a mapped block    | 1 ]   an actor behind a function: see `map`
 //! ```
 //!
+//! In a system whose messages have spans, every reference is mapped: its block adds the current
+//! span of the sender to the envelope.
+//!
 //! A cell begins with its header, and the offset of the typed part follows from `M` alone. So a
 //! push needs no table of functions; only a mapped ref has one.
 #![expect(unsafe_code, reason = "packs two kinds of pointers into one word")]
@@ -21,6 +24,7 @@ use clockjack_sync::primitive::atomic::{
 
 use crate::{
     ActorPath, Overflow, SystemMessage,
+    carried_span::{CarriedSpan, has_spans},
     cell::{
         envelope::Envelope,
         header::{ActorHeader, AnyActor, MAILBOX_FULL, SYSTEM_QUEUE, SystemSend as _},
@@ -28,7 +32,7 @@ use crate::{
     },
     events::DeadLetterReason,
     mailbox::{control::Control, system_queue::InternalMessage},
-    send::{DeferredMessage, Enqueued, MappedMessage, WaitingMessage},
+    send::{DeferredMessage, Enqueued, MappedMessage, MessageInSpan, WaitingMessage},
 };
 
 const MAPPED: usize = 1;
@@ -73,12 +77,16 @@ enum MessageKind {
 #[repr(C)]
 struct MappedHeader<N> {
     count: AtomicUsize,
+    /// The reference to the actor, if the block keeps the message as it is.
+    plain: PlainFn<N>,
     push: PushFn<N>,
     wait_for_room: WaitForRoomFn<N>,
     any: unsafe fn(NonNull<MappedHeader<N>>) -> NonNull<AnyActor>,
     len: unsafe fn(NonNull<MappedHeader<N>>) -> usize,
     free: unsafe fn(NonNull<MappedHeader<N>>),
 }
+
+type PlainFn<N> = unsafe fn(NonNull<MappedHeader<N>>) -> Option<NonNull<ActorRef<N>>>;
 
 type PushFn<N> = unsafe fn(
     NonNull<MappedHeader<N>>,
@@ -93,11 +101,74 @@ type WaitForRoomFn<N> = unsafe fn(
     &mut dyn Any,
 ) -> Enqueued;
 
+/// A reference to an actor, and what happens to the messages on their way there.
 #[repr(C)]
-struct Mapped<N, M, F> {
+struct Mapped<N, M, C> {
     header: MappedHeader<N>,
     inner: ActorRef<M>,
-    f: F,
+    conversion: C,
+}
+
+/// What a mapped reference does with a message.
+trait Conversion<N, M>: 'static {
+    /// The inner reference, if the message stays the same, so that a refused one is returned.
+    fn plain(inner: &ActorRef<M>) -> Option<&ActorRef<N>>;
+
+    /// Makes the message that the actor gets, on the thread of the sender.
+    fn convert(&self, envelope: Envelope<N>, receiver: &AnyActor) -> Envelope<M>;
+
+    /// The same for a message that waits for room: it is converted when there is room.
+    fn defer(
+        &self,
+        from: Box<dyn DeferredMessage<N>>,
+        receiver: &AnyActor,
+    ) -> Box<dyn DeferredMessage<M>>;
+}
+
+/// Converts by a function of the user.
+struct ByFn<F>(F);
+
+impl<N: 'static, M: 'static, F: Fn(N) -> M + Clone + 'static> Conversion<N, M> for ByFn<F> {
+    fn plain(_: &ActorRef<M>) -> Option<&ActorRef<N>> {
+        None
+    }
+
+    fn convert(&self, envelope: Envelope<N>, _: &AnyActor) -> Envelope<M> {
+        envelope.map(&self.0)
+    }
+
+    fn defer(
+        &self,
+        from: Box<dyn DeferredMessage<N>>,
+        _: &AnyActor,
+    ) -> Box<dyn DeferredMessage<M>> {
+        Box::new(MappedMessage { from, f: self.0.clone() })
+    }
+}
+
+/// Adds the current span of the sender.
+struct InSpan;
+
+impl<M: 'static> Conversion<M, M> for InSpan {
+    fn plain(inner: &ActorRef<M>) -> Option<&ActorRef<M>> {
+        Some(inner)
+    }
+
+    fn convert(&self, envelope: Envelope<M>, receiver: &AnyActor) -> Envelope<M> {
+        envelope.in_current_span(receiver)
+    }
+
+    fn defer(
+        &self,
+        from: Box<dyn DeferredMessage<M>>,
+        receiver: &AnyActor,
+    ) -> Box<dyn DeferredMessage<M>> {
+        let span = CarriedSpan::current(receiver);
+        if span.is_none() {
+            return from;
+        }
+        Box::new(MessageInSpan { from, receiver: receiver.clone(), span })
+    }
 }
 
 /// Why a message was refused.
@@ -119,8 +190,18 @@ impl Refusal {
 }
 
 impl<M: 'static> ActorRef<M> {
+    /// A reference to an actor; a [mapped](Mapped) one if the messages of the actor have spans.
     pub(crate) fn from_cell(cell: CustomTaskRef<ActorShared<M>>) -> Self {
-        Self { raw: cell.into_raw(), _message: PhantomData }
+        let has_spans = has_spans(&cell.header);
+        let plain = Self { raw: cell.into_raw(), _message: PhantomData };
+        if has_spans { Self::from_block(Mapped::new(plain, InSpan)) } else { plain }
+    }
+
+    /// A reference to a block.
+    fn from_block<T: 'static, C: Conversion<M, T>>(block: Mapped<M, T, C>) -> Self {
+        let raw = Box::into_raw(Box::new(block)).cast::<()>().map_addr(|addr| addr | MAPPED);
+        // A box is not null.
+        Self { raw: NonNull::new(raw).expect("a box is not null"), _message: PhantomData }
     }
 
     #[inline]
@@ -209,6 +290,35 @@ impl<M: 'static> ActorRef<M> {
         refused
     }
 
+    /// The actor that this reference points to, if the reference only adds a span.
+    fn plain(&self) -> Option<&Self> {
+        let Target::Mapped(header, block) = self.target() else { return None };
+        // SAFETY: this ref keeps the block alive, and the function comes from its table.
+        let plain = unsafe { (header.plain)(block) }?;
+        // SAFETY: the reference is in the block.
+        Some(unsafe { plain.as_ref() })
+    }
+
+    /// Puts a message with attachments into the mailbox.
+    fn push_envelope(
+        cell: &CustomTaskRef<ActorShared<M>>,
+        envelope: Envelope<M>,
+    ) -> Result<(), SendError<M>> {
+        match cell.push_envelope(envelope) {
+            Ok(Accepted::NoWake) => Ok(()),
+            Ok(Accepted::MustWake) => {
+                // SAFETY: the push has ended the idle state of the cell, so this thread has to
+                // queue the cell.
+                unsafe { cell.schedule() };
+                Ok(())
+            }
+            Err(refused) => {
+                wake_on_overflow(cell);
+                Err(cell.send_error(refused))
+            }
+        }
+    }
+
     fn push_control(
         cell: &CustomTaskRef<ActorShared<M>>,
         envelope: Envelope<M>,
@@ -228,6 +338,15 @@ impl<M: 'static> ActorRef<M> {
 
     #[cold]
     fn tell_mapped(&self, kind: MessageKind, msg: M) -> Result<(), SendError<M>> {
+        if let Some(plain) = self.plain()
+            && let Target::Cell(cell) = plain.target()
+        {
+            let envelope = Envelope::new(msg).in_current_span(plain.any());
+            return match kind {
+                MessageKind::User => Self::push_envelope(cell, envelope),
+                MessageKind::Control => Self::push_control(cell, envelope),
+            };
+        }
         let mut msg = Some(msg);
         let pushed = self.push_lazy(kind, &mut || Envelope::new(msg.take().expect("called once")));
         match (pushed, msg) {
@@ -352,12 +471,7 @@ impl<M: 'static> ActorRef<M> {
     where
         M: Send,
     {
-        let header = Mapped::<N, M, _>::header_for(&f);
-        let block = Box::into_raw(Box::new(Mapped { header, inner: self.clone(), f }));
-        let raw = block.cast::<()>().map_addr(|addr| addr | MAPPED);
-        // A box is not null.
-        let raw = NonNull::new(raw).expect("a box is not null");
-        ActorRef { raw, _message: PhantomData }
+        ActorRef::from_block(Mapped::new(self.clone(), ByFn(f)))
     }
 
     /// The process id of the actor. An actor that is later started at the same path has a different
@@ -484,22 +598,33 @@ fn wake_on_overflow<M: 'static>(cell: &CustomTaskRef<ActorShared<M>>) {
     }
 }
 
-impl<N: 'static, M: 'static, F: Fn(N) -> M + Clone + 'static> Mapped<N, M, F> {
-    /// The header of a block with this function.
-    fn header_for(_: &F) -> MappedHeader<N> {
+impl<N: 'static, M: 'static, C: Conversion<N, M>> Mapped<N, M, C> {
+    fn new(inner: ActorRef<M>, conversion: C) -> Self {
+        Self { header: Self::header(), inner, conversion }
+    }
+
+    /// The header of a block with this conversion.
+    fn header() -> MappedHeader<N> {
         MappedHeader {
             count: AtomicUsize::new(1),
-            push: |block, kind, make| {
+            plain: |block| {
                 // SAFETY: the caller keeps the block alive, the function is called with the block
                 // it belongs to, whose first field is the header, and the pointer is that of the
-                // box that `map` has made.
+                // box that `from_block` has made.
                 let block = unsafe { block.cast::<Self>().as_ref() };
-                block.inner.push_lazy(kind, &mut || make().map(&block.f))
+                C::plain(&block.inner).map(NonNull::from)
+            },
+            push: |block, kind, make| {
+                // SAFETY: as above.
+                let block = unsafe { block.cast::<Self>().as_ref() };
+                let receiver = block.inner.any();
+                let convert = &mut || block.conversion.convert(make(), receiver);
+                block.inner.push_lazy(kind, convert)
             },
             wait_for_room: |block, from, is_request, back| {
                 // SAFETY: as above.
                 let block = unsafe { block.cast::<Self>().as_ref() };
-                let unsent = Box::new(MappedMessage { from, f: block.f.clone() });
+                let unsent = block.conversion.defer(from, block.inner.any());
                 block.inner.wait_for_room(WaitingMessage::Mapped(unsent), is_request, back)
             },
             any: |block| {
@@ -511,7 +636,7 @@ impl<N: 'static, M: 'static, F: Fn(N) -> M + Clone + 'static> Mapped<N, M, F> {
                 unsafe { block.cast::<Self>().as_ref() }.inner.mailbox_len()
             },
             free: |header| {
-                // SAFETY: `map` boxed the block, and its last ref is being dropped.
+                // SAFETY: `from_block` boxed the block, and its last ref is being dropped.
                 drop(unsafe { Box::from_raw(header.cast::<Self>().as_ptr()) });
             },
         }

@@ -230,7 +230,8 @@ impl<A: Actor> Context<'_, A> {
 
     fn insert(&mut self, task: Task<A>, exclusivity: Exclusivity) {
         let me = crate::actor_ref::untyped(self.poll.self_ref());
-        self.state.rare().futures.insert(&me, task, exclusivity);
+        let span = self.state.current_span(&self.poll.shared().header);
+        self.state.rare().futures.insert(&me, task, span, exclusivity);
         self.state.record(|| match exclusivity {
             Exclusivity::Shared => Effect::FutureStarted,
             Exclusivity::Exclusive | Exclusivity::Lent => Effect::FutureAwaited,

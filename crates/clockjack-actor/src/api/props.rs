@@ -284,6 +284,13 @@ impl<A: Actor, F> fmt::Debug for Props<A, F> {
 }
 
 /// A type from which an actor can be spawned: a factory closure, or [`Props`].
+#[diagnostic::on_unimplemented(
+    message = "an actor cannot be spawned from `{Self}`",
+    label = "expected a factory, such as `|| Counter::default()`, or `Props`",
+    note = "the factory runs again for each restart, so it must not move captured values out: \
+            `move || Counter {{ name: name.clone() }}`",
+    note = "for an actor that is created once and never restarted, use `Props::once`"
+)]
 pub trait IntoProps {
     /// The type of the actor.
     type Actor: Actor;

@@ -46,10 +46,11 @@ use clockjack_time::TimerInstant;
 pub(crate) use self::table::{Source, Timer, TimerTable};
 use crate::{
     Actor, Context,
+    carried_span::{self, CarriedSpan, HAS_SPANS},
     cell::{
         Cell, CellState, HAS_TIMERS, PollOf, any, drop_reported,
         envelope::{Attached, Envelope},
-        header::{AnyActor, SYSTEM_QUEUE, SystemSend},
+        header::{ActorHeader, AnyActor, SYSTEM_QUEUE, SystemSend},
         in_order::DueTimers,
         pool_box::PoolBox,
         shared::next_position,
@@ -480,11 +481,17 @@ impl<A: Actor> CellState<A> {
     /// The envelope of a message that its handler stashes: with its batch.
     pub(crate) fn put_aside(&mut self, poll: &PollOf<'_, A::Msg>, msg: A::Msg) -> Envelope<A::Msg> {
         let (batch, sender) = self.rare.as_ref().map_or((None, None), |e| (e.batch, e.sender));
-        if batch.is_none() && sender.is_none() {
+        let span = self.current_span(&poll.shared().header);
+        if batch.is_none() && sender.is_none() && span.is_none() {
             return Envelope::new(msg);
         }
         let receiver = crate::actor_ref::untyped(poll.self_ref());
-        Envelope::with(msg, Attached { receiver, delivery: None, batch, sender })
+        Envelope::with(msg, Attached { receiver, delivery: None, batch, sender, span })
+    }
+
+    /// The span in which the actor runs now, for what it puts aside or starts.
+    pub(crate) fn current_span(&self, header: &ActorHeader) -> CarriedSpan {
+        if self.has(HAS_SPANS) { CarriedSpan::current(header) } else { CarriedSpan::default() }
     }
 
     /// Whether a future that the actor waits for holds back user messages.
@@ -565,7 +572,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         msg: A::Msg,
     ) {
         if let Some(attached) = attached {
-            let Attached { receiver: _, delivery, mut batch, sender } = attached.into_inner();
+            let Attached { receiver: _, delivery, mut batch, sender, span } = attached.into_inner();
             if let Some(delivery) = delivery {
                 let Some(run) = delivery.accept() else {
                     drop_reported(&any(poll), msg);
@@ -575,19 +582,29 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
                 self.state.timers_or_new().run = Some(run);
             }
             self.state.start_run(batch, sender);
+            self.state.rare().span = span;
         }
         self.receive_with_timers(poll, msg);
     }
 
-    /// Handles a message in an actor that uses timers or a receive timeout.
+    /// Handles a message in an actor that uses timers or a receive timeout, or whose messages have
+    /// spans.
     #[cold]
     #[inline(never)]
     pub(crate) fn receive_with_timers(&mut self, poll: &PollOf<'_, A::Msg>, msg: A::Msg) {
         let was_waiting = self.state.is_waiting();
         let influences = self.state.influences(&msg);
+        let rare = self.state.rare.as_mut();
+        let span = rare.map_or_else(CarriedSpan::default, |rare| core::mem::take(&mut rare.span));
+        let has_spans = self.state.has(HAS_SPANS);
         let Some(actor) = &mut self.actor else { return };
         let mut cx = Context::new(&mut self.state, poll);
-        let result = actor.receive(&mut cx, msg);
+        let receive = || actor.receive(&mut cx, msg);
+        let result = if has_spans {
+            carried_span::handle(&any(poll), span, type_name::<A::Msg>(), receive)
+        } else {
+            receive()
+        };
         self.state.finish_run(!was_waiting && self.state.is_waiting());
         self.handle_result::<A::Msg>(poll, result);
         if influences {

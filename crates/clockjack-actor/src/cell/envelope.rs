@@ -5,6 +5,7 @@ use core::fmt;
 use clockjack_exec::Pid;
 use clockjack_sched::{ExecutionBatch, PendingDelivery};
 
+use crate::carried_span::CarriedSpan;
 use crate::cell::{
     header::AnyActor,
     pool_box::{InSystem, PoolBox},
@@ -12,7 +13,7 @@ use crate::cell::{
 
 /// A message with its metadata.
 pub(crate) struct Envelope<M> {
-    /// Attachments: those of a scheduled message.
+    /// Attachments: those of a scheduled message, and a span.
     pub(crate) attached: Option<PoolBox<Attached>>,
     pub(crate) msg: M,
 }
@@ -27,6 +28,8 @@ pub(crate) struct Attached {
     pub(crate) batch: Option<ExecutionBatch>,
     /// The sender on whose behalf the scheduler has sent it.
     pub(crate) sender: Option<Pid>,
+    /// The span in which it was sent.
+    pub(crate) span: CarriedSpan,
 }
 
 impl InSystem for Attached {
@@ -44,6 +47,25 @@ impl<M> Envelope<M> {
     /// With attachments.
     pub(crate) fn with(msg: M, attached: Attached) -> Self {
         Self { attached: Some(PoolBox::new(attached)), msg }
+    }
+
+    /// With the span that is current on this thread, if there is one and nothing is attached yet. A
+    /// scheduled message stays a root.
+    pub(crate) fn in_current_span(self, receiver: &AnyActor) -> Self {
+        if self.attached.is_some() {
+            return self;
+        }
+        self.carrying(receiver, CarriedSpan::current(receiver))
+    }
+
+    /// With a span, if there is one. Nothing else is attached.
+    pub(crate) fn carrying(self, receiver: &AnyActor, span: CarriedSpan) -> Self {
+        if span.is_none() {
+            return self;
+        }
+        let receiver = receiver.clone();
+        let attached = Attached { receiver, delivery: None, batch: None, sender: None, span };
+        Self::with(self.msg, attached)
     }
 
     /// The same envelope with another message.

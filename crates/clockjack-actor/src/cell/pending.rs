@@ -346,7 +346,7 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
             if let Some((permit, mut message)) = admitted.deferred {
                 let mut made = None;
                 match poll.catch_unwind(&mut || made = Some(message.make())) {
-                    Ok(()) => _ = made.map(|msg| permit.write(Envelope::new(msg))),
+                    Ok(()) => _ = made.map(|envelope| permit.write(envelope)),
                     Err(caught) => {
                         poll.drop_panic_payload(caught);
                         publish_dead_letter::<A::Msg>(&any(poll), DeadLetterReason::NoReceiver);

@@ -15,9 +15,11 @@ impl<A: Actor, F: FnMut() -> A + 'static> Cell<A, F> {
         let waker = due.waker();
         let mut cx = Context::new(state, poll);
         let mut waker = task::Context::from_waker(&waker);
-        // SAFETY: body and function belong to one task, which is in its entry and marked as being
-        // polled; the task is pinned there, and the runner borrows the cell.
-        let polled = unsafe { (due.run)(due.body, &mut waker, actor, &mut cx) };
+        let polled = due.span.enter(&poll.shared().header, || {
+            // SAFETY: body and function belong to one task, which is in its entry and marked as
+            // being polled; the task is pinned there, and the runner borrows the cell.
+            unsafe { (due.run)(due.body, &mut waker, actor, &mut cx) }
+        });
         let name = due.name;
         state.rare().in_other_handler = false;
         state.rare().futures.was_polled(due);

@@ -94,7 +94,7 @@ impl<M: 'static> ActorShared<M> {
     }
 
     #[cold]
-    fn send_error(&self, refused: PushError<Envelope<M>>) -> SendError<M> {
+    pub(crate) fn send_error(&self, refused: PushError<Envelope<M>>) -> SendError<M> {
         // A mailbox whose overflow stops the actor takes nothing any more.
         let is_full = refused.is_full() && self.header.overflow != Overflow::StopActor;
         let msg = refused.into_inner().msg;

@@ -13,6 +13,7 @@ use clockjack_sync::{Arc, mail::CAPACITY_MAX, spin_lock::SpinLock};
 
 use crate::{
     Actor, ActorRef, IntoProps, MsgOf, Scope, SpawnError,
+    carried_span::{HAS_SPANS, has_spans},
     cell::{
         Cell,
         children::{Children, NotReserved},
@@ -264,8 +265,9 @@ fn build_cell<A: Actor, F: FnMut() -> A + 'static>(
         // The child sends a report if it fails, and must not need memory for that.
         header.parent_link_or_new();
     }
-    let shared = ActorShared::new(header, capacity);
-    (shared, Cell::new(factory, settings, supervises))
+    let mut cell = Cell::new(factory, settings, supervises);
+    cell.state.set(HAS_SPANS, has_spans(&header));
+    (ActorShared::new(header, capacity), cell)
 }
 
 /// The same actor, if it accepts messages of this type.

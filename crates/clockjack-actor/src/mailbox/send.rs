@@ -61,7 +61,7 @@ use core::{
 use clockjack_exec::{SendError, poll_leaf};
 
 pub(crate) use self::waiters::{
-    DeferredMessage, Enqueued, MappedMessage, WaitList, Waiters, WaitingMessage,
+    DeferredMessage, Enqueued, MappedMessage, MessageInSpan, WaitList, Waiters, WaitingMessage,
 };
 use crate::{ActorRef, cell::header::AnyActor};
 

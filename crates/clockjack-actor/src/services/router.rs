@@ -22,7 +22,9 @@ mod logic;
 mod pool;
 mod shared;
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
+
+use clockjack_sync::Arc;
 
 use self::logic::{HashRing, Random, RoundRobin, SmallestMailbox};
 pub use self::{
@@ -33,12 +35,15 @@ pub use self::{
 };
 use crate::{ActorRef, DeadLetterReason};
 
+/// A function of the user that returns the hash of a message.
+pub(crate) type HashFn<M> = Arc<Box<dyn Fn(&M) -> u64 + Send + Sync>>;
+
 /// The routing logic: which routee gets a message.
 pub(crate) enum Logic<M> {
     RoundRobin(RoundRobin),
     Random(Random),
     Smallest(SmallestMailbox),
-    Hash(fn(&M) -> u64),
+    Hash(HashFn<M>),
     Broadcast(fn(&M) -> M),
 }
 
@@ -48,7 +53,7 @@ impl<M> Clone for Logic<M> {
             Self::RoundRobin(logic) => Self::RoundRobin(logic.clone()),
             Self::Random(logic) => Self::Random(logic.clone()),
             Self::Smallest(logic) => Self::Smallest(logic.clone()),
-            Self::Hash(key) => Self::Hash(*key),
+            Self::Hash(hash) => Self::Hash(hash.clone()),
             Self::Broadcast(clone) => Self::Broadcast(*clone),
         }
     }

@@ -34,6 +34,7 @@ use clockjack_sync::spin_lock::SpinLock;
 use crate::{
     Actor, ActorPath, ActorRef, Context,
     actor_ref::Refusal,
+    carried_span::CarriedSpan,
     cell::{
         envelope::{Attached, Envelope},
         header::AnyActor,
@@ -306,7 +307,9 @@ impl<M: 'static> DeliverySink for MailboxSink<M> {
         let Self { receiver, message, sender } = self;
         let is_once = delivery.mode() == BatchMode::OneShot;
         let actor = receiver.any().clone();
-        let attached = Attached { receiver: actor, delivery: Some(delivery), batch: None, sender };
+        let span = CarriedSpan::default();
+        let attached =
+            Attached { receiver: actor, delivery: Some(delivery), batch: None, sender, span };
         let Some(message) = message else { return };
         let mut load = Some((message, attached));
         let sent = receiver.push_with(&mut || {

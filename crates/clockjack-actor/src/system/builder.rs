@@ -27,6 +27,7 @@ use crate::{
     ActorPath, EscalationSink, EventStream, FailureEventHub, FailureInfo, Mailbox, Props,
     Receptionist, RootFailure, Scope, Strategy, SystemEvent,
     ask::{pool::SlotPool, waiting},
+    carried_span::SpanSource,
     cell::{
         Cell,
         header::{ActorHeader, AnyActor},
@@ -63,6 +64,7 @@ pub struct SystemBuilder {
     stop_timeout: Duration,
     shutdown: ShutdownConfig,
     suppressed: Vec<TypeId>,
+    pub(crate) spans: SpanSource,
 }
 
 /// The parts that a host provides.
@@ -100,6 +102,7 @@ impl SystemBuilder {
             stop_timeout: STOP_TIMEOUT,
             shutdown: ShutdownConfig::default(),
             suppressed: Vec::new(),
+            spans: SpanSource::default(),
         }
     }
 
@@ -352,6 +355,7 @@ impl SystemBuilder {
             refusals: super::refusals::RefusalWindow::new(),
             slots: SlotPool::new(),
             asks: waiting::no_asks(),
+            spans: self.spans,
         }));
         // The handle inside the system is not counted; otherwise the system would keep itself
         // alive.

@@ -7,7 +7,7 @@ use syn::{GenericParam, ImplItem, ItemImpl, Type};
 use crate::{
     actor::{
         markers::{Markers, Role},
-        method::{Handler, Hook},
+        method::{Handler, Hook, Reply},
         owned::{self, TypeUse},
     },
     errors::Errors,
@@ -19,6 +19,8 @@ pub(crate) struct Block {
     pub(crate) item: ItemImpl,
     /// The last segment of the actor's type.
     pub(crate) name: Ident,
+    /// Whether the type can be an actor.
+    is_actor: bool,
     /// In the order of the block.
     pub(crate) handlers: Vec<Handler>,
     /// More than one only with `#[cfg]`.
@@ -30,7 +32,9 @@ pub(crate) struct Block {
 impl Block {
     /// Parses a block and removes the marker attributes; adds errors to `errors`.
     pub(crate) fn parse(mut item: ItemImpl, errors: &mut Errors) -> Block {
+        let n_before = errors.count();
         let name = actor_name(&item, errors);
+        let is_actor = errors.count() == n_before;
         let (mut handlers, mut started, mut signal) = (Vec::new(), Vec::new(), Vec::new());
         let mut is_marked = false;
         for member in &mut item.items {
@@ -45,7 +49,10 @@ impl Block {
             match role {
                 Role::Msg | Role::Ask => {
                     is_marked = true;
-                    handlers.extend(Handler::parse(method, role, is_control, errors));
+                    let n_before = errors.count();
+                    let handler = Handler::parse(method, role, is_control, errors);
+                    let is_valid = errors.count() == n_before;
+                    handlers.extend(handler.map(|handler| Handler { is_valid, ..handler }));
                 }
                 Role::Started => started.push(Hook::parse(method, role, errors)),
                 Role::Signal => signal.push(Hook::parse(method, role, errors)),
@@ -59,7 +66,36 @@ impl Block {
         check_duplicate_variants(&handlers, errors);
         check_single_hook(&started, Role::Started, errors);
         check_single_hook(&signal, Role::Signal, errors);
-        Block { item, name, handlers, started, signal }
+        Block { item, name, is_actor, handlers, started, signal }
+    }
+
+    /// Checks that messages and answers can be sent to another thread, as far as their types can be
+    /// seen to be `Rc`; the compiler checks the rest where the actor is spawned.
+    pub(crate) fn check_send(&mut self, errors: &mut Errors) {
+        for handler in &mut self.handlers {
+            let n_before = errors.count();
+            for field in &handler.fields {
+                owned::check_send(&field.ty, TypeUse::Message, errors);
+            }
+            if let Reply::Returned(Some(answer)) = &handler.reply {
+                owned::check_send(answer, TypeUse::Answer, errors);
+            }
+            handler.is_valid &= errors.count() == n_before;
+        }
+    }
+
+    /// Removes what is wrong, so that the rest can be expanded next to the errors. False if nothing
+    /// can.
+    pub(crate) fn keep_valid(&mut self) -> bool {
+        let mut variants = Vec::new();
+        self.handlers.retain(|handler| {
+            let is_first = !variants.contains(&handler.variant);
+            variants.push(handler.variant.clone());
+            handler.is_valid && is_first
+        });
+        self.started.clear();
+        self.signal.clear();
+        self.is_actor
     }
 
     /// Replaces `Self` by the actor's type, for tokens that move to where `Self` differs.

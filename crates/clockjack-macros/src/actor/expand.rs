@@ -157,11 +157,15 @@ impl<'a> Expansion<'a> {
         let phantom = self
             .phantom()
             .map(|_| quote_spanned!(*site=> #msg::__Phantom(never, _) => match *never {},));
+        // After an error there may be no message. A reference to it needs an arm even so.
+        let is_empty = self.block.handlers.is_empty() && phantom.is_none();
+        let this =
+            if is_empty { quote_spanned!(*site=> *self) } else { quote_spanned!(*site=> self) };
         quote_spanned! {*site=>
             #[automatically_derived]
             impl #declared ::core::fmt::Debug for #msg #used #bounds {
                 fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                    ::core::fmt::Formatter::write_str(f, match self { #(#arms)* #phantom })
+                    ::core::fmt::Formatter::write_str(f, match #this { #(#arms)* #phantom })
                 }
             }
         }

@@ -44,6 +44,8 @@ pub(crate) struct Handler {
     pub(crate) reply: Reply,
     /// The span of its return type, for compiler errors about it.
     pub(crate) output_at: Span,
+    /// Whether nothing was wrong with it.
+    pub(crate) is_valid: bool,
 }
 
 /// A parameter of a method, a field of its variant.
@@ -142,6 +144,7 @@ impl Handler {
             fields,
             reply,
             output_at: output_at(sig),
+            is_valid: true,
         })
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Options {
     pub(crate) api: Option<Ident>,
     /// The visibility of the enum and of the trait.
     pub(crate) vis: Visibility,
+    /// Whether messages need not be `Send`.
+    pub(crate) is_local: bool,
 }
 
 impl Options {
@@ -54,6 +56,7 @@ impl Options {
             msg: None,
             api: None,
             vis: Visibility::Public(Token![pub](site)),
+            is_local: false,
         };
         let parser = |input: ParseStream<'_>| {
             while !input.is_empty() {
@@ -91,10 +94,11 @@ impl Options {
                 let expected = "`vis` expects a visibility: `vis = \"pub(crate)\"`";
                 self.vis = quoted(input, expected)?;
             }
+            "local" => self.is_local = true,
             other => {
                 let what = format!(
                     "unknown option `{other}` of `#[actor]`: the options are `crate`, `msg`, \
-                     `api` and `vis`"
+                     `api`, `vis` and `local`"
                 );
                 return Err(Error::new_spanned(key, what));
             }
@@ -136,7 +140,7 @@ mod tests {
         let expected = quote!(::clockjack_actor).to_string();
         assert_eq!(options.root.to_token_stream().to_string(), expected);
         assert!(matches!(options.vis, Visibility::Public(_)));
-        assert!(options.msg.is_none() && options.api.is_none());
+        assert!(options.msg.is_none() && options.api.is_none() && !options.is_local);
     }
 
     #[test]
@@ -148,8 +152,9 @@ mod tests {
 
     #[test]
     fn all_options_are_read_in_any_order() {
-        let tokens = quote!(vis = "pub(crate)", api = "B", msg = "A", crate = crate::stub,);
+        let tokens = quote!(vis = "pub(crate)", api = "B", local, msg = "A", crate = crate::stub,);
         let options = parse(tokens).unwrap();
+        assert!(options.is_local);
         assert_eq!(options.msg.unwrap(), "A");
         assert_eq!(options.api.unwrap(), "B");
         assert!(matches!(options.vis, Visibility::Restricted(_)));

@@ -34,6 +34,14 @@ impl TypeUse {
         }
     }
 
+    fn moves(self) -> &'static str {
+        match self {
+            TypeUse::Message => "a message moves",
+            TypeUse::Answer => "an answer moves",
+            TypeUse::Actor => "an actor moves",
+        }
+    }
+
     fn verb(self) -> &'static str {
         match self {
             TypeUse::Message => "take",
@@ -73,6 +81,41 @@ pub(crate) fn check(ty: &Type, type_use: TypeUse, errors: &mut Errors) {
         Type::Paren(paren) => check(&paren.elem, type_use, errors),
         Type::Group(group) => check(&group.elem, type_use, errors),
         Type::Ptr(pointer) => check(&pointer.elem, type_use, errors),
+        _ => (),
+    }
+}
+
+/// Checks that a type is not `Rc`, wherever that occurs in it. Another type that is not `Send`
+/// cannot be told from its name.
+pub(crate) fn check_send(ty: &Type, type_use: TypeUse, errors: &mut Errors) {
+    match ty {
+        Type::Path(path) => {
+            for segment in &path.path.segments {
+                let PathArguments::AngleBracketed(arguments) = &segment.arguments else { continue };
+                if segment.ident == "Rc" {
+                    let (verb, rc) = (type_use.verb(), shown(segment));
+                    let arc = rc.replacen("Rc", "Arc", 1);
+                    let moves = type_use.moves();
+                    let what = format!(
+                        "{moves} to another thread: {verb} `{arc}` instead of `{rc}`, or write \
+                         `#[actor(local)]` for an actor that stays on its thread"
+                    );
+                    errors.add(ty, what);
+                    continue;
+                }
+                for argument in &arguments.args {
+                    if let GenericArgument::Type(ty) = argument {
+                        check_send(ty, type_use, errors);
+                    }
+                }
+            }
+        }
+        Type::Tuple(tuple) => {
+            tuple.elems.iter().for_each(|elem| check_send(elem, type_use, errors));
+        }
+        Type::Array(array) => check_send(&array.elem, type_use, errors),
+        Type::Paren(paren) => check_send(&paren.elem, type_use, errors),
+        Type::Group(group) => check_send(&group.elem, type_use, errors),
         _ => (),
     }
 }
@@ -266,6 +309,25 @@ mod tests {
             "a::B<Item = C>",
         ] {
             assert_eq!(shown(syn::parse_str::<Type>(ty).unwrap()), ty);
+        }
+    }
+
+    #[test]
+    fn rc_is_found_wherever_it_hides() {
+        for (ty, expected) in [
+            ("Rc<u8>", Some("take `Arc<u8>` instead of `Rc<u8>`")),
+            ("std::rc::Rc<u8>", Some("take `Arc<u8>`")),
+            ("Option<(u8, [Rc<A>; 2])>", Some("take `Arc<A>`")),
+            ("Vec<Arc<u8>>", None),
+            ("Rc", None),
+        ] {
+            let mut errors = Errors::default();
+            check_send(&syn::parse_str(ty).unwrap(), TypeUse::Message, &mut errors);
+            let shown = errors.finish().err().map(|error| error.to_string());
+            assert_eq!(shown.is_some(), expected.is_some(), "{ty}: {shown:?}");
+            if let (Some(shown), Some(expected)) = (shown, expected) {
+                assert!(shown.contains(expected), "{ty}: {shown}");
+            }
         }
     }
 

@@ -40,9 +40,12 @@ impl Actor for Printer {
 #[expect(clippy::print_stdout, reason = "its parent reads it")]
 fn what_the_child_does() -> Result<(), Box<dyn Error>> {
     let Some(role) = child::role() else { return Ok(()) };
-    let failure_log = if role == "off" { FailureLog::Off } else { FailureLog::On };
-    let config = RuntimeConfig { failure_log, ..RuntimeConfig::DEFAULT };
-    let rt = Runtime::start_with(ActorSystem::builder("shop"), config)?;
+    let rt = if role == "off" {
+        let config = RuntimeConfig { failure_log: FailureLog::Off, ..RuntimeConfig::DEFAULT };
+        Runtime::start_with(ActorSystem::builder("shop"), config)?
+    } else {
+        Runtime::new("shop")?
+    };
     let props = Props::new(|| Printer);
     let props = match &*role {
         "loops" | "restarts" => props.supervise(Strategy::restart()),

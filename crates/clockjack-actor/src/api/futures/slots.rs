@@ -10,7 +10,7 @@ use super::{
     wake::{WakeFlagRef, WokenList},
     waker::{self, EXCLUSIVE},
 };
-use crate::{Actor, cell::header::AnyActor};
+use crate::{Actor, carried_span::CarriedSpan, cell::header::AnyActor};
 
 /// The capacity that is kept while no future is running.
 const KEPT_MAX: usize = 16;
@@ -54,6 +54,8 @@ pub(crate) struct Futures<A: Actor> {
 struct FutureEntry<A: Actor> {
     task: Task<A>,
     flag: WakeFlagRef<AnyActor>,
+    /// The span in which it was started.
+    span: CarriedSpan,
 }
 
 /// A future that is to be polled.
@@ -62,6 +64,8 @@ pub(crate) struct Due<A: Actor> {
     pub(crate) run: PollFn<A>,
     pub(crate) body: core::ptr::NonNull<()>,
     pub(crate) name: &'static str,
+    /// Taken out of the entry while it is polled.
+    pub(crate) span: CarriedSpan,
 }
 
 impl<A: Actor> Default for Futures<A> {
@@ -109,7 +113,13 @@ impl<A: Actor> Futures<A> {
     }
 
     /// Starts a task; it is due at once.
-    pub(super) fn insert(&mut self, me: &AnyActor, task: Task<A>, exclusivity: Exclusivity) {
+    pub(super) fn insert(
+        &mut self,
+        me: &AnyActor,
+        task: Task<A>,
+        span: CarriedSpan,
+        exclusivity: Exclusivity,
+    ) {
         let index = self.free.pop().unwrap_or_else(|| {
             let index = u32::try_from(self.entries.len()).expect("bounded by a u16");
             self.entries.push(None);
@@ -123,7 +133,7 @@ impl<A: Actor> Futures<A> {
         });
         self.due.push_back(flag.clone());
         if let Some(entry) = self.entries.get_mut(index as usize) {
-            *entry = Some(FutureEntry { task, flag });
+            *entry = Some(FutureEntry { task, flag, span });
             self.n_tasks += 1;
         }
         if exclusivity != Exclusivity::Shared {
@@ -160,15 +170,19 @@ impl<A: Actor> Futures<A> {
         if !(flag.clear_queued()) {
             return None;
         }
-        let entry = self.entries.get(index as usize)?.as_ref()?;
+        let entry = self.entries.get_mut(index as usize)?.as_mut()?;
         let ((run, body), name) = (entry.task.runner(), entry.task.name());
         self.polled = Some(index);
-        Some(Due { flag, run, body, name })
+        Some(Due { flag, run, body, name, span: core::mem::take(&mut entry.span) })
     }
 
     /// The future was polled; it is pending or gone.
     pub(crate) fn was_polled(&mut self, due: Due<A>) {
-        self.polled = None;
+        if let Some(index) = self.polled.take()
+            && let Some(Some(entry)) = self.entries.get_mut(index as usize)
+        {
+            entry.span = due.span;
+        }
         if due.flag.is_done() && self.spare_flags.len() < SPARE_FLAGS_MAX {
             self.spare_flags.push(due.flag);
         }
@@ -197,7 +211,7 @@ impl<A: Actor> Futures<A> {
     }
 
     fn remove(&mut self, index: u32) -> Option<Task<A>> {
-        let FutureEntry { task, flag } = self.entries.get_mut(index as usize)?.take()?;
+        let FutureEntry { task, flag, span: _ } = self.entries.get_mut(index as usize)?.take()?;
         flag.set_done();
         self.free.push(index);
         if self.waiting == Some(index) {

@@ -12,7 +12,12 @@ use clockjack_sync::{
 
 use super::wait_queue::WaitQueue;
 use crate::{
-    cell::{envelope::Envelope, header::WAITERS, shared::ActorShared},
+    carried_span::CarriedSpan,
+    cell::{
+        envelope::Envelope,
+        header::{AnyActor, WAITERS},
+        shared::ActorShared,
+    },
     props::Overflow,
 };
 
@@ -26,8 +31,8 @@ pub(crate) enum WaitingMessage<M> {
 
 /// A message that is made when there is room.
 pub(crate) trait DeferredMessage<M> {
-    /// Makes the message; called once.
-    fn make(&mut self) -> M;
+    /// Makes the message, with what is attached to it; called once.
+    fn make(&mut self) -> Envelope<M>;
     /// Returns the original value, into an `Option` of its type.
     fn give_back(&mut self, back: &mut dyn Any);
 }
@@ -36,8 +41,8 @@ pub(crate) trait DeferredMessage<M> {
 struct UnmappedMessage<N>(Option<N>);
 
 impl<N: 'static> DeferredMessage<N> for UnmappedMessage<N> {
-    fn make(&mut self) -> N {
-        self.0.take().expect("it is made once")
+    fn make(&mut self) -> Envelope<N> {
+        Envelope::new(self.0.take().expect("it is made once"))
     }
 
     fn give_back(&mut self, back: &mut dyn Any) {
@@ -52,8 +57,25 @@ pub(crate) struct MappedMessage<N, F> {
 }
 
 impl<N, M, F: Fn(N) -> M> DeferredMessage<M> for MappedMessage<N, F> {
-    fn make(&mut self) -> M {
-        (self.f)(self.from.make())
+    fn make(&mut self) -> Envelope<M> {
+        self.from.make().map(&self.f)
+    }
+
+    fn give_back(&mut self, back: &mut dyn Any) {
+        self.from.give_back(back);
+    }
+}
+
+/// A message that carries the span in which it was sent.
+pub(crate) struct MessageInSpan<M> {
+    pub(crate) from: Box<dyn DeferredMessage<M>>,
+    pub(crate) receiver: AnyActor,
+    pub(crate) span: CarriedSpan,
+}
+
+impl<M> DeferredMessage<M> for MessageInSpan<M> {
+    fn make(&mut self) -> Envelope<M> {
+        self.from.make().carrying(&self.receiver, core::mem::take(&mut self.span))
     }
 
     fn give_back(&mut self, back: &mut dyn Any) {
@@ -221,7 +243,7 @@ impl<M: 'static> Waiters<M> {
                 Err(refused) => Err(WaitingMessage::Ready(refused.into_inner().msg)),
             },
             WaitingMessage::Mapped(mut message) => {
-                let envelope = Envelope::new(message.make());
+                let envelope = message.make();
                 let is_sealed = self.shared().header.system().is_sealed();
                 let pushed = if is_sealed { mail.push(envelope) } else { mail.push_late(envelope) };
                 let refused = |refused| self.shared().discard_refused(refused);

@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use core::fmt;
 
+use clockjack_sync::Arc;
+
 use super::{
     Logic, Routing, Undelivered,
     logic::{Random, RoundRobin, SmallestMailbox, hash_of},
@@ -57,8 +59,11 @@ impl<M: Send + 'static> Group<M> {
     /// Routes messages with the same hash to the same actor, as long as it is registered. If other
     /// actors come or go, as few messages as possible change their actor.
     #[must_use]
-    pub fn consistent_hash(key: &ServiceKey<M>, hash: fn(&M) -> u64) -> Self {
-        Self::new(key, Logic::Hash(hash))
+    pub fn consistent_hash(
+        key: &ServiceKey<M>,
+        hash: impl Fn(&M) -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(key, Logic::Hash(Arc::new(Box::new(hash))))
     }
 
     /// Sends each message to all actors.

@@ -76,8 +76,12 @@ where
 
     /// Routes messages with the same hash to the same one of `n` routees. If the number of routees
     /// changes, as few messages as possible change their routee.
-    pub fn consistent_hash(n: usize, hash: fn(&A::Msg) -> u64, factory: F) -> Self {
-        Self::new(n, Logic::Hash(hash), factory)
+    pub fn consistent_hash(
+        n: usize,
+        hash: impl Fn(&A::Msg) -> u64 + Send + Sync + 'static,
+        factory: F,
+    ) -> Self {
+        Self::new(n, Logic::Hash(Arc::new(Box::new(hash))), factory)
     }
 
     /// Sends each message to all of `n` routees.
