@@ -24,4 +24,9 @@ pub enum NetEvent {
     },
     /// A node has broken the rules of the protocol repeatedly; its frames are ignored for a minute.
     Muted(NodeId),
+    /// The connection to the server is lost. Messages to other nodes wait in their windows, and the
+    /// lease of this node runs.
+    Suspended,
+    /// The server is reached again, and the log is read again.
+    Resumed,
 }
