@@ -96,7 +96,8 @@ pub(crate) enum NetMsg {
 pub(crate) struct Driver {
     shared: Arc<NetShared>,
     membership: Membership,
-    connect: Box<dyn Connect>,
+    /// None once the actor has started.
+    connect: Option<Box<dyn Connect>>,
     /// None until the actor has started.
     engine: Option<Box<dyn Engine>>,
     links: Links,
@@ -118,7 +119,7 @@ impl Driver {
         Self {
             shared,
             membership,
-            connect,
+            connect: Some(connect),
             engine: None,
             links: Links::default(),
             finds: Finds::default(),
@@ -138,9 +139,9 @@ impl Actor for Driver {
         let me = cx.self_ref();
         // A node that has stopped needs no notification, and one without room has a tick.
         let notify = Notify::new(move || drop(me.tell(NetMsg::Ready)));
-        let mut engine = self.connect.connect(notify);
+        let connect = self.connect.take().ok_or_else(|| Failure::msg("a node starts once"))?;
+        let engine = self.engine.insert(connect.connect(notify));
         engine.subscribe(self.membership.me().incarnation());
-        self.engine = Some(engine);
         cx.timers().fixed_rate("tick", TICK, || NetMsg::Tick)?;
         let now = moment(cx.now());
         self.membership.join(now, &mut self.writes);
@@ -259,6 +260,7 @@ impl Driver {
                 }
                 EngineEvent::Disconnected => self.publish(&NetEvent::Suspended),
                 EngineEvent::Reconnected => self.publish(&NetEvent::Resumed),
+                EngineEvent::Dropped(n) => self.publish(&NetEvent::Dropped { n: *n }),
                 EngineEvent::Pack(pack) => self.read_pack(cx, now, pack),
                 EngineEvent::NoResponders(to) => self.membership.no_responders(now, *to),
             }

@@ -89,6 +89,9 @@ pub enum EngineEvent {
     /// The log was deleted and created again: the sequence numbers begin again, and every member
     /// is lost. A [`Snapshot`](Self::Snapshot) of the new log follows.
     LogReplaced,
+    /// So many packs and writes were dropped because a queue between the node and the server was
+    /// full.
+    Dropped(u64),
 }
 
 /// Tells a node that its engine has something to read. Cheap to clone.
@@ -120,9 +123,9 @@ pub trait Connect: Send {
     /// the node it decides about the incarnations that the node draws.
     fn join_number(&mut self) -> u64;
 
-    /// Connects the node. The call does not wait for a server; an engine that needs to has done so
-    /// before. A node that starts again connects again.
-    fn connect(&mut self, notify: Notify) -> Box<dyn Engine>;
+    /// Connects the node. The call does not wait for a server; an engine that needs one has reached
+    /// it before.
+    fn connect(self: Box<Self>, notify: Notify) -> Box<dyn Engine>;
 }
 
 /// The connection of a node to what carries its frames and decides about the log.

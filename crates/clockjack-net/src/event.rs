@@ -29,4 +29,10 @@ pub enum NetEvent {
     Suspended,
     /// The server is reached again, and the log is read again.
     Resumed,
+    /// This node has dropped packs of frames, or writes to the log, because a queue between it and
+    /// the server was full. The receivers count the messages that were in the packs.
+    Dropped {
+        /// How many packs and writes.
+        n: u64,
+    },
 }

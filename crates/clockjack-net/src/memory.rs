@@ -161,7 +161,7 @@ impl Connect for MemoryServer {
         })
     }
 
-    fn connect(&mut self, notify: Notify) -> Box<dyn Engine> {
+    fn connect(self: Box<Self>, notify: Notify) -> Box<dyn Engine> {
         Box::new(self.connect_node(notify))
     }
 }
