@@ -54,6 +54,9 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ),
     ("clockjack-graph", Host, &["clockjack-actor"]),
     ("clockjack-rt", Host, ACTOR_AND_BELOW),
+    // An engine for the net, on servers outside of the process. The runtime is for its tests: a
+    // node may run on any host.
+    ("clockjack-nats", Host, &["clockjack-net", "clockjack-actor", "clockjack-rt"]),
     ("clockjack-sim", Host, GRAPH_AND_CORE),
     // Not clockjack-graph, because the tests of clockjack-graph use this crate's virtual time.
     ("clockjack-testkit", Host, NET_AND_BELOW),
@@ -107,6 +110,7 @@ const SHIPPED: &[&str] = &[
     "clockjack-macros",
     "clockjack-wire",
     "clockjack-net",
+    "clockjack-nats",
     "clockjack-graph",
     "clockjack-rt",
     "clockjack-sim",

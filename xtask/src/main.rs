@@ -22,6 +22,7 @@ mod libtest;
 mod licences;
 mod loom;
 mod mutants;
+mod nats;
 mod nostd;
 mod process;
 mod release;
@@ -91,6 +92,10 @@ enum Command {
     Counts(counts::Options),
     /// Run the same workloads on Clockjack and on competing crates
     Compare(compare::Options),
+    /// Fetch the pinned nats-server and print its path
+    NatsServer,
+    /// Run the tests of clockjack-nats against a real nats-server, which is fetched
+    Nats,
     /// Prove that the core crates link no std, and check them for bare-metal targets
     Nostd(nostd::Options),
     /// Build the bare-metal programs, run them in QEMU, check their output and print their sizes
@@ -135,6 +140,8 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Contract => contract::run(),
         Command::Counts(options) => counts::run(options),
         Command::Compare(options) => compare::run(options),
+        Command::NatsServer => nats::run_server(),
+        Command::Nats => nats::run(),
         Command::Nostd(options) => nostd::run(options),
         Command::Firmware(options) => firmware::run(options),
         Command::Foreign(options) => foreign::run(options),

@@ -14,9 +14,9 @@ use clockjack_time::TimerInstant;
 use clockjack_wire::frame::{EXPORT_NAME_MAX, EndCause, Frame, Message, Pack};
 
 use crate::{
-    MemoryServer, NetEvent, NodeId,
+    NetEvent, NodeId,
     channel::Outbound,
-    engine::{Engine, EngineEvent, Expected, LogWrite, Moment},
+    engine::{Connect, Engine, EngineEvent, Expected, LogWrite, Moment, Notify},
     error::FindErrorKind,
     links::{Finds, Links},
     log::{Change, Service, service_key},
@@ -96,7 +96,8 @@ pub(crate) enum NetMsg {
 pub(crate) struct Driver {
     shared: Arc<NetShared>,
     membership: Membership,
-    server: MemoryServer,
+    /// None once the actor has started.
+    connect: Option<Box<dyn Connect>>,
     /// None until the actor has started.
     engine: Option<Box<dyn Engine>>,
     links: Links,
@@ -113,12 +114,12 @@ impl Driver {
     pub(crate) fn new(
         shared: Arc<NetShared>,
         membership: Membership,
-        server: MemoryServer,
+        connect: Box<dyn Connect>,
     ) -> Self {
         Self {
             shared,
             membership,
-            server,
+            connect: Some(connect),
             engine: None,
             links: Links::default(),
             finds: Finds::default(),
@@ -137,10 +138,10 @@ impl Actor for Driver {
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
         let me = cx.self_ref();
         // A node that has stopped needs no notification, and one without room has a tick.
-        let notify = move || drop(me.tell(NetMsg::Ready));
-        let mut engine = self.server.connect(Arc::new(Box::new(notify)));
+        let notify = Notify::new(move || drop(me.tell(NetMsg::Ready)));
+        let connect = self.connect.take().ok_or_else(|| Failure::msg("a node starts once"))?;
+        let engine = self.engine.insert(connect.connect(notify));
         engine.subscribe(self.membership.me().incarnation());
-        self.engine = Some(Box::new(engine));
         cx.timers().fixed_rate("tick", TICK, || NetMsg::Tick)?;
         let now = moment(cx.now());
         self.membership.join(now, &mut self.writes);
@@ -254,7 +255,12 @@ impl Driver {
         let Some(engine) = &mut self.engine else { return };
         for event in engine.poll(now) {
             match &event {
-                EngineEvent::Log(_) | EngineEvent::Snapshot { .. } => self.read_log(now, &event),
+                EngineEvent::Log(_) | EngineEvent::Snapshot { .. } | EngineEvent::LogReplaced => {
+                    self.read_log(now, &event)
+                }
+                EngineEvent::Disconnected => self.publish(&NetEvent::Suspended),
+                EngineEvent::Reconnected => self.publish(&NetEvent::Resumed),
+                EngineEvent::Dropped(n) => self.publish(&NetEvent::Dropped { n: *n }),
                 EngineEvent::Pack(pack) => self.read_pack(cx, now, pack),
                 EngineEvent::NoResponders(to) => self.membership.no_responders(now, *to),
             }

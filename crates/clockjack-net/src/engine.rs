@@ -4,8 +4,10 @@
 //! which waits, and gets the results as [`EngineEvent`]s. The engine decides whatever needs
 //! agreement: the order of the log, and whether a conditional write is accepted.
 
-use alloc::{string::String, vec::Vec};
-use core::time::Duration;
+use alloc::{boxed::Box, string::String, vec::Vec};
+use core::{fmt, time::Duration};
+
+use clockjack_sync::Arc;
 
 use crate::log::LogEvent;
 
@@ -80,11 +82,57 @@ pub enum EngineEvent {
     Pack(Vec<u8>),
     /// A pack was sent to an incarnation whose subject has no subscriber.
     NoResponders(u64),
+    /// The connection to the server is lost. The engine connects again by itself.
+    Disconnected,
+    /// The server is reached again. A [`Snapshot`](Self::Snapshot) of the log follows.
+    Reconnected,
+    /// The log was deleted and created again: the sequence numbers begin again, and every member
+    /// is lost. A [`Snapshot`](Self::Snapshot) of the new log follows.
+    LogReplaced,
+    /// So many packs and writes were dropped because a queue between the node and the server was
+    /// full.
+    Dropped(u64),
+}
+
+/// Tells a node that its engine has something to read. Cheap to clone.
+#[derive(Clone)]
+pub struct Notify(Arc<Box<dyn Fn() + Send + Sync>>);
+
+impl Notify {
+    /// Calls the function for each notification.
+    #[must_use]
+    pub fn new(notify: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Box::new(notify)))
+    }
+
+    /// There is something to read. The call returns at once, on any thread.
+    pub fn notify(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for Notify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notify").finish_non_exhaustive()
+    }
+}
+
+/// Connects a node to its engine: what [`Net::join`](crate::Net::join) takes.
+pub trait Connect: Send {
+    /// A number that no other join at this server gets, at random or by counting. With the seed of
+    /// the node it decides about the incarnations that the node draws.
+    fn join_number(&mut self) -> u64;
+
+    /// Connects the node. The call does not wait for a server; an engine that needs one has reached
+    /// it before.
+    fn connect(self: Box<Self>, notify: Notify) -> Box<dyn Engine>;
 }
 
 /// The connection of a node to what carries its frames and decides about the log.
 ///
-/// The engine tells the node when [`poll`](Self::poll) has something to return.
+/// The engine [notifies](Notify) the node when [`poll`](Self::poll) has something to return. The
+/// membership of the node ends with the engine: what was written before the drop is still carried
+/// out, as far as the server can be reached.
 pub trait Engine: Send {
     /// Receives packs for this incarnation from now on, and no longer those for an earlier one.
     fn subscribe(&mut self, incarnation: u64);

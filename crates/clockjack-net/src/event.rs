@@ -24,4 +24,15 @@ pub enum NetEvent {
     },
     /// A node has broken the rules of the protocol repeatedly; its frames are ignored for a minute.
     Muted(NodeId),
+    /// The connection to the server is lost. Messages to other nodes wait in their windows, and the
+    /// lease of this node runs.
+    Suspended,
+    /// The server is reached again, and the log is read again.
+    Resumed,
+    /// This node has dropped packs of frames, or writes to the log, because a queue between it and
+    /// the server was full. The receivers count the messages that were in the packs.
+    Dropped {
+        /// How many packs and writes.
+        n: u64,
+    },
 }

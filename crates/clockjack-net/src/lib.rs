@@ -20,6 +20,7 @@
 //!
 //! An [engine]. The one of this crate, [`MemoryServer`], is in this process: for tests in
 //! virtual time (`TestCluster` of `clockjack-testkit`), and for a program that runs on one node.
+//! `clockjack-nats` has the one for several machines.
 #![no_std]
 
 extern crate alloc;

@@ -188,6 +188,12 @@ impl LogView {
         self.sequence = sequence;
     }
 
+    /// The log was created again: nothing that was read before is true any more.
+    pub(crate) fn reset(&mut self, changes: &mut Vec<Change>) {
+        self.apply_snapshot(u64::MAX, &[], changes);
+        self.sequence = 0;
+    }
+
     fn keys(&self) -> impl Iterator<Item = String> {
         let services = self.services.iter().map(service_key);
         self.members.keys().map(|incarnation| live_key(*incarnation)).chain(services)

@@ -113,6 +113,7 @@ impl Membership {
             EngineEvent::Snapshot { sequence, entries } => {
                 self.view.apply_snapshot(*sequence, entries, changes);
             }
+            EngineEvent::LogReplaced => self.view.reset(changes),
             _ => return None,
         }
         let own = self.view.member(self.me);
@@ -292,6 +293,25 @@ mod tests {
         assert_eq!(writes.len(), 1);
         assert_eq!(writes[0].key, live_key(membership.me().incarnation()));
         assert_eq!(writes[0].expected, Expected::Absent);
+    }
+
+    #[test]
+    fn a_log_that_was_created_again_is_the_loss_of_every_member() {
+        let mut membership = member();
+        let old = membership.me();
+        let other = log(2, live_key(77), member_value("b", &[], 0));
+        membership.read(at(0), &other, &mut vec![], &mut vec![]);
+        let (mut changes, mut writes) = (vec![], vec![]);
+        let replaced = EngineEvent::LogReplaced;
+        let own = membership.read(at(1), &replaced, &mut changes, &mut writes);
+        assert_eq!(own, Some(OwnChange::Lost(old.clone())));
+        assert_eq!(changes.len(), 2, "{changes:?}");
+        // The new log has smaller numbers, and is read.
+        let write = writes.pop().expect("it creates its key");
+        let own =
+            membership.read(at(1), &log(1, write.key, write.value), &mut changes, &mut writes);
+        assert_eq!(own, Some(OwnChange::Joined));
+        assert_ne!(membership.me(), old);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use core::{fmt, mem};
 use clockjack_sync::{Arc, spin_lock::SpinLock};
 
 use crate::{
-    engine::{Engine, EngineEvent, Expected, LogWrite, Moment},
+    engine::{Connect, Engine, EngineEvent, Expected, LogWrite, Moment, Notify},
     log::LogEvent,
 };
 
@@ -66,9 +66,6 @@ struct Connection {
     is_cut: bool,
 }
 
-/// Tells a node that there is something to read.
-pub(crate) type Notify = Arc<Box<dyn Fn() + Send + Sync>>;
-
 impl MemoryServer {
     /// A server without nodes.
     #[must_use]
@@ -77,7 +74,7 @@ impl MemoryServer {
     }
 
     /// Connects a node.
-    pub(crate) fn connect(&self, notify: Notify) -> MemoryEngine {
+    fn connect_node(&self, notify: Notify) -> MemoryEngine {
         let connection = self.0.with(|state| {
             state.n_connections += 1;
             let connection = Connection {
@@ -92,15 +89,6 @@ impl MemoryServer {
             state.n_connections
         });
         MemoryEngine { server: self.clone(), connection }
-    }
-
-    /// A number that no other call on this server returns, so that no two joins draw the same
-    /// incarnation, whatever their seeds are.
-    pub(crate) fn next_join(&self) -> u64 {
-        self.0.with(|state| {
-            state.n_joins += 1;
-            state.n_joins
-        })
     }
 
     /// The number of packs that were dropped because their node did not read.
@@ -158,9 +146,23 @@ impl MemoryServer {
             (result, state.take_notifies())
         });
         for notify in to_notify {
-            notify();
+            notify.notify();
         }
         result
+    }
+}
+
+impl Connect for MemoryServer {
+    /// Counts, so that no two joins draw the same incarnation, whatever their seeds are.
+    fn join_number(&mut self) -> u64 {
+        self.0.with(|state| {
+            state.n_joins += 1;
+            state.n_joins
+        })
+    }
+
+    fn connect(self: Box<Self>, notify: Notify) -> Box<dyn Engine> {
+        Box::new(self.connect_node(notify))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
     Shared, Unreachable,
     channel::Outbound,
     driver::{Driver, NetMsg},
+    engine::Connect,
     error::{ExportErrorKind, FindErrorKind, JoinErrorKind},
     log::member_value,
     membership::Membership,
@@ -94,17 +95,32 @@ impl Net {
         server: &MemoryServer,
         config: NetConfig,
     ) -> Result<Self, JoinError> {
+        Self::join(system, server.clone(), config)
+    }
+
+    /// Joins the cluster behind an [engine](crate::engine), which the crate of the engine calls.
+    /// The call returns at once; [`NetEvent::Joined`] and [`members`](Self::members) say when the
+    /// node is a member.
+    ///
+    /// # Errors
+    ///
+    /// As [`join_memory`](Self::join_memory).
+    pub fn join(
+        system: &ActorSystem,
+        mut connect: impl Connect + 'static,
+        config: NetConfig,
+    ) -> Result<Self, JoinError> {
         if !is_node_name(&config.name) {
             return Err(JoinError(JoinErrorKind::InvalidName));
         }
         if member_value(&config.name, &config.roles, u64::MAX).is_none() {
             return Err(JoinError(JoinErrorKind::RolesTooLong));
         }
-        let membership = Membership::new(config.clone(), server.next_join());
+        let membership = Membership::new(config.clone(), connect.join_number());
         let state = SharedState::new(membership.me(), membership.view.members());
         let shared =
             Arc::new(NetShared { system: system.clone(), config, state: SpinLock::new(state) });
-        let driver = Driver::new(shared.clone(), membership, server.clone());
+        let driver = Driver::new(shared.clone(), membership, Box::new(connect));
         let props = Props::once(driver).mailbox(Mailbox::unbounded());
         match system.spawn_system("net", props) {
             Ok(driver) => Ok(Self { shared, driver }),
