@@ -46,7 +46,7 @@ pub(crate) fn run() -> Result<()> {
     });
     if is_there {
         let cargo = |words: &str| {
-            let cmd = Cmd::cargo().words(words).words("-p clockjack-nats --features server-tests");
+            let cmd = Cmd::cargo().words(words).words("-p clockjack-nats");
             cmd.env(VARIABLE, &path).dir(&root).limit(TEST_LIMIT)
         };
         // The nodes that are processes of their own.
