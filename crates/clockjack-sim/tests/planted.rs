@@ -147,3 +147,8 @@ fn a_message_that_the_close_sends_early_is_found() {
 fn a_group_in_the_wrong_order_is_found() {
     is_clean("actors", Mode::Safety, 50);
 }
+
+#[test]
+fn a_timer_that_the_close_drops_is_found() {
+    is_clean("actors", Mode::Liveness, 1);
+}
