@@ -195,7 +195,15 @@ const RIVALS: &[(&str, &[&str])] = &[
     ("smol", &[]),
     (
         "tokio",
-        &["clockjack-rt", "clockjack", "clockjack-book", "clockjack-gateway", "clockjack-scenario"],
+        &[
+            "clockjack-rt",
+            "clockjack",
+            "clockjack-book",
+            "clockjack-gateway",
+            // The client of NATS runs on it.
+            "clockjack-nats",
+            "clockjack-scenario",
+        ],
     ),
     ("tokio-util", &[]),
     ("xtra", &[]),

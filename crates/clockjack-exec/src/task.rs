@@ -613,9 +613,9 @@ pub(crate) fn header_of(waker: &Waker) -> Option<HeaderRef<'_>> {
     }
 }
 
-/// Wakes a task as [`Waker::wake`] does, but puts it at the end of the caller's run queue, where any
-/// worker can take it: for a task that is to run concurrently with the rest of this poll. A waker of
-/// another crate is woken as usual.
+/// Wakes a task as [`Waker::wake`] does, but puts it at the end of the caller's run queue, where
+/// any worker can take it: for a task that is to run concurrently with the rest of this poll. A
+/// waker of another crate is woken as usual.
 pub fn wake_last(waker: Waker) {
     match header_of(&waker) {
         Some(header) => header.wake_last(),

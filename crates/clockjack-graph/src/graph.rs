@@ -290,9 +290,9 @@ impl Stopper {
 
     /// The calls that take longer than `max_callback_ms` of their lane and have not returned.
     ///
-    /// Each of them is reported once, as a line of the component log and as a health event, which is
-    /// in the trace at once. On a pool of several workers the run checks this itself. A host that
-    /// wants to know it even if all workers hang calls this from a thread of its own.
+    /// Each of them is reported once, as a line of the component log and as a health event, which
+    /// is in the trace at once. On a pool of several workers the run checks this itself. A host
+    /// that wants to know it even if all workers hang calls this from a thread of its own.
     #[must_use]
     pub fn overdue_calls(&self) -> Vec<OverdueCall> {
         self.shared.calls.check()

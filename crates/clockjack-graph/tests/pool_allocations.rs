@@ -86,8 +86,8 @@ const FRAME: usize = 1 << 20;
 /// before it, which the run orders.
 static ADDRESS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 
-/// A stage of a perception pipeline: makes a frame of what it gets, in a buffer of its own pool. The
-/// first stage is the camera.
+/// A stage of a perception pipeline: makes a frame of what it gets, in a buffer of its own pool.
+/// The first stage is the camera.
 #[derive(Component)]
 #[component(type = "stage")]
 struct Stage {

@@ -1,8 +1,8 @@
 //! `#[derive(Data)]`: a struct or an enum whose fields are payloads is a payload itself.
 //!
-//! The encoding is that of `clockjack_graph::data::Data`: the fields in their order, each behind its
-//! length; an enum begins with the number of its variant. All errors of a type are reported at once;
-//! if there is one, nothing is generated.
+//! The encoding is that of `clockjack_graph::data::Data`: the fields in their order, each behind
+//! its length; an enum begins with the number of its variant. All errors of a type are reported at
+//! once; if there is one, nothing is generated.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote_spanned};

@@ -1,9 +1,9 @@
 //! [`join`] and [`connect`]: the first connection, its checks, and the thread that keeps it.
 //!
-//! The thread of the connection starts with the call and runs a single-threaded runtime of tokio. It
-//! connects, checks the server and opens the log; then it serves the engine until the engine is
-//! dropped, sends what is left for at most [`DRAIN`], and ends. Nothing waits for it but the task of
-//! the shutdown that [`join`] adds.
+//! The thread of the connection starts with the call and runs a single-threaded runtime of tokio.
+//! It connects, checks the server and opens the log; then it serves the engine until the engine is
+//! dropped, sends what is left for at most [`DRAIN`], and ends. Nothing waits for it but the task
+//! of the shutdown that [`join`] adds.
 
 use core::{
     fmt,
@@ -46,8 +46,8 @@ const PING_EVERY: Duration = Duration::from_secs(3);
 
 /// Connects to the servers and makes a system a node of the cluster. The future completes when the
 /// servers were checked; [`Net::members`] and
-/// [`NetEvent::Joined`](clockjack_net::NetEvent::Joined) say when the node is a member. Any executor
-/// may poll it; dropping it ends the connection.
+/// [`NetEvent::Joined`](clockjack_net::NetEvent::Joined) say when the node is a member. Any
+/// executor may poll it; dropping it ends the connection.
 ///
 /// The shutdown of the system leaves the cluster first, so that the other nodes see it at once.
 #[must_use = "futures do nothing unless they are polled"]

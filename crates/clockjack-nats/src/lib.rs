@@ -1,9 +1,9 @@
 //! The nodes of a cluster on NATS servers.
 //!
 //! [`join`] makes an actor system a node, and returns its [`Net`](clockjack_net::Net), which
-//! describes what a node can do. What nodes must agree on, who is a member and who offers a service,
-//! is one stream in JetStream, the *log*: the server decides about its order. Frames between nodes
-//! travel by core NATS, to one subject per incarnation of a node.
+//! describes what a node can do. What nodes must agree on, who is a member and who offers a
+//! service, is one stream in JetStream, the *log*: the server decides about its order. Frames
+//! between nodes travel by core NATS, to one subject per incarnation of a node.
 //!
 //! # Examples
 //!
@@ -23,8 +23,8 @@
 //!
 //! # Threads and queues
 //!
-//! A node has one thread for the connection, with a runtime of tokio on it. The node hands packs and
-//! writes over through bounded queues and never waits; what a full queue refuses is counted and
+//! A node has one thread for the connection, with a runtime of tokio on it. The node hands packs
+//! and writes over through bounded queues and never waits; what a full queue refuses is counted and
 //! reported as [`NetEvent::Dropped`](clockjack_net::NetEvent). The queue of packs that have arrived
 //! has a bound as well.
 //!

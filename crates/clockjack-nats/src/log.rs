@@ -7,12 +7,12 @@
 //!
 //! # Why a snapshot misses no key
 //!
-//! The consumer delivers the messages in the order of the stream, and each says how many follow. The
-//! snapshot is complete when none does. A key that is written while the snapshot is read moves to
-//! the end of the stream; between the removal of its old message and the delivery of its new one,
-//! the server may say that nothing follows. So a key that this reader has seen before and that is
-//! not in the snapshot is looked up one by one: a node must not be reported as lost by such a race.
-//! A key that the reader has never seen arrives later, as a new entry.
+//! The consumer delivers the messages in the order of the stream, and each says how many follow.
+//! The snapshot is complete when none does. A key that is written while the snapshot is read moves
+//! to the end of the stream; between the removal of its old message and the delivery of its new
+//! one, the server may say that nothing follows. So a key that this reader has seen before and that
+//! is not in the snapshot is looked up one by one: a node must not be reported as lost by such a
+//! race. A key that the reader has never seen arrives later, as a new entry.
 //!
 //! # When the log begins again
 //!
@@ -40,8 +40,8 @@ use tokio::{sync::watch, time};
 
 use crate::inbox::Inbox;
 
-/// How long a reader of the log may be away until it needs a snapshot: how long the server keeps the
-/// marker of a key that has ended.
+/// How long a reader of the log may be away until it needs a snapshot: how long the server keeps
+/// the marker of a key that has ended.
 const MARKER_TTL: Duration = Duration::from_secs(600);
 
 /// How long the reader waits before it tries again.
@@ -207,7 +207,7 @@ pub(crate) struct LogReader {
     log: Log,
     inbox: Inbox,
     connection: watch::Receiver<Connection>,
-    /// How often the connection was lost, as far as the node was told.
+    /// How often the connection was lost, as far as the node was notified.
     n_lost: u64,
     /// The keys that have a value, with their sequence numbers.
     known: BTreeMap<String, u64>,

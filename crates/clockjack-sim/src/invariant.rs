@@ -70,8 +70,8 @@ invariants! {
     A9: "each ask ends exactly once: with a reply, a timeout, or the stop of the receiver",
     A10: "a future ends no later than its actor, and a waiting actor handles no messages",
     A11: "a group of children ends the newest first and starts the oldest first",
-    A12: "an actor that is to restart restarts, or stops; a full or closed scheduler changes neither \
-          that nor its backoff",
+    A12: "an actor that is to restart restarts, or stops; a full or closed scheduler changes \
+          neither that nor its backoff",
     A13: "a timer overtakes no message that was sent before the timer was due",
     G1: "threads have no influence: one worker and several workers produce the same commit log",
     G2: "messages of an edge arrive in the order of their publication, exactly once",

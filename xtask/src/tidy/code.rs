@@ -254,8 +254,8 @@ mod tests {
         let path = "crates/clockjack-rt/tests/a.rs";
         let bare = "    rt.shutdown(LONG);\n    rt.shutdown(Duration::from_secs(1));\n";
         planted(deadlines, path, bare, &[(1, "not asserted"), (2, "not asserted")]);
-        let asserted = "    keeps_deadline(\n        LONG,\n        || rt.shutdown(LONG),\n    );\n    \
-                        rt.shutdown_in_time(LONG);\n    system.shutdown();\n    \
+        let asserted = "    keeps_deadline(\n        LONG,\n        || rt.shutdown(LONG),\n    );\n\
+                        \x20   rt.shutdown_in_time(LONG);\n    system.shutdown();\n    \
                         builder.shutdown(config);\n";
         planted(deadlines, path, asserted, &[]);
         planted(deadlines, "crates/clockjack-rt/src/a.rs", bare, &[]);

@@ -31,8 +31,9 @@
 //! message. Without rule 4 the runner could see the flag clear, then the timer fires, then the
 //! message is pushed, and then the runner takes the message before the event. If push and fire
 //! overlap, either order is right. (The loom model is
-//! `what_is_sent_after_a_timer_has_fired_is_handled_after_it`.) Of two timers of which one fires after the other the first has
-//! no later position, and its event is not behind the other in the system queue.
+//! `what_is_sent_after_a_timer_has_fired_is_handled_after_it`.) Of two timers of which one fires
+//! after the other the first has no later position, and its event is not behind the other in the
+//! system queue.
 //!
 //! *Why nothing waits forever.* The position of an event was claimed when the event was made, so
 //! the runner reaches it as soon as it has taken what was inside then: at most one mailbox full. An

@@ -17,8 +17,8 @@
 //!    while the scheduler is closed.
 //!
 //! *Why nothing waits forever.* As long as a timer is armed, there is a job, a timer of the
-//! executor, or a wake-up of the cell by itself. A job ends by a run, by a cancel of the cell, or by
-//! the close of the scheduler, and the first and the last send the event. `is_shutting_down` is
+//! executor, or a wake-up of the cell by itself. A job ends by a run, by a cancel of the cell, or
+//! by the close of the scheduler, and the first and the last send the event. `is_shutting_down` is
 //! set before the close drops its first job, and the drop reads it on the thread of the close, or
 //! on that of a poller that has taken the job from a list under the guard of the shard, which the
 //! close has held before. So a job that the close drops always sends.

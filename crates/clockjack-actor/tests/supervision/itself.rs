@@ -310,7 +310,7 @@ fn a_decision_gets_path_statistics_and_time_of_the_actor_that_failed() {
         let strategy = Strategy::custom(Asked(log.clone()));
         let builder = ActorSystem::builder("t");
         let (builder, props) = if is_parents {
-            let scope = clockjack_actor::Scope::OneForOne;
+            let scope = Scope::OneForOne;
             (builder.supervise_users(scope, strategy), props(&Log::default()))
         } else {
             (builder, props(&Log::default()).supervise(strategy))

@@ -86,8 +86,9 @@ fn a_server_that_is_too_old_is_refused_with_both_versions() {
     // As much of an old server as a client needs to see.
     let server = std::thread::spawn(move || {
         let (mut socket, _) = old.accept().expect("the node connects");
-        let info = r#"INFO {"server_id":"x","version":"2.9.10","proto":1,"headers":true,"max_payload":1048576}"#;
-        write!(socket, "{info}\r\n").expect("it is open");
+        let name = r#""server_id":"x","version":"2.9.10","proto":1"#;
+        let limits = r#""headers":true,"max_payload":1048576"#;
+        write!(socket, "INFO {{{name},{limits}}}\r\n").expect("it is open");
         let mut buffer = [0; 4_096];
         while let Ok(n @ 1..) = socket.read(&mut buffer) {
             if String::from_utf8_lossy(&buffer[..n]).contains("PING") {

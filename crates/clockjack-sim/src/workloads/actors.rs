@@ -35,7 +35,8 @@ const SLOW_MAX: u64 = 60;
 const FLOOD: u64 = 24;
 /// The duration of the drain phase in ticks; longer than all restart backoffs together.
 const DRAIN_TICKS: u64 = 3_000;
-/// The delay of the jobs that occupy the scheduler: longer than a run, apart from jumps of the clock.
+/// The delay of the jobs that occupy the scheduler: longer than a run, apart from jumps of the
+/// clock.
 const CROWD_DELAY: Duration = Duration::from_secs(86_400);
 /// How often a system without a driver is polled at a time: more often than it has tasks to run.
 const TURNS_WITHOUT_DRIVER: usize = 100;

@@ -603,9 +603,9 @@ impl WorkloadRun {
         sim.check_equal(Invariant::S2, "accepted by a second close", again, first);
     }
 
-    /// Shuts a scheduler down that has fallen behind, with a deadline that is too short for all runs
-    /// that are due. Whatever is due, the shutdown begins no run after its deadline, and it reports
-    /// each run that it has left out.
+    /// Shuts a scheduler down that has fallen behind, with a deadline that is too short for all
+    /// runs that are due. Whatever is due, the shutdown begins no run after its deadline, and it
+    /// reports each run that it has left out.
     fn close_overloaded(&mut self, run_state: &RunState) {
         self.sim.heal();
         self.release(run_state);

@@ -12,11 +12,11 @@
 //!
 //! 1. The worker that begins a call exchanges a free slot for the time, and frees the slot when the
 //!    call returns or panics.
-//! 2. Any thread may *check*: a timer of the run does it on a pool, and a host may do it on a thread
-//!    of its own ([`Stopper::overdue_calls`](crate::Stopper::overdue_calls)), which also works when
-//!    all workers hang. For a call over its limit, the checker sets the bit by a compare-exchange
-//!    from the word that it has read. Exactly one checker succeeds and reports the call. If the call
-//!    has returned since, the exchange fails, and nothing is reported.
+//! 2. Any thread may *check*: a timer of the run does it on a pool, and a host may do it on a
+//!    thread of its own ([`Stopper::overdue_calls`](crate::Stopper::overdue_calls)), which also
+//!    works when all workers hang. For a call over its limit, the checker sets the bit by a
+//!    compare-exchange from the word that it has read. Exactly one checker succeeds and reports the
+//!    call. If the call has returned since, the exchange fails, and nothing is reported.
 //!
 //! Nobody waits for anybody, so nothing can hang. The words publish no other data, so all accesses
 //! are relaxed.

@@ -192,8 +192,8 @@ fn start_watcher(shared: &Arc<RunShared>, executor: &Handle) -> Option<CancelOnD
     Some(CancelOnDrop(executor.spawn_future(watching)))
 }
 
-/// Checks the calls in progress from time to time. If the worker whose timer this is hangs in such a
-/// call, the watchdog of the pool lets another worker fire the timer.
+/// Checks the calls in progress from time to time. If the worker whose timer this is hangs in such
+/// a call, the watchdog of the pool lets another worker fire the timer.
 async fn watch_calls(shared: Arc<RunShared>, executor: Handle, interval: Duration) {
     // Without a timer the calls are visible to hosts only.
     while executor.sleep(interval).await.is_ok() {

@@ -10,7 +10,7 @@ use clockjack_actor::{ActorRef, Cancellable, Pid};
 
 use super::{
     node::Msg,
-    plan::{BACKOFF_MIN, Crowd, NodePlan, backs_off, has_no_strategy, restarts_groups},
+    plan::{BACKOFF_MIN, NodePlan, UserLoad, backs_off, has_no_strategy, restarts_groups},
 };
 use crate::{
     context::{SimContext, lock},
@@ -168,13 +168,13 @@ impl Oracle {
 pub(super) struct Shared {
     pub(super) sim: SimContext,
     pub(super) plans: Arc<Vec<NodePlan>>,
-    pub(super) crowd: Option<Crowd>,
+    pub(super) crowd: Option<UserLoad>,
     oracle: Arc<Mutex<Oracle>>,
 }
 
 impl Shared {
     pub(super) fn new(sim: &SimContext, plans: Vec<NodePlan>) -> Self {
-        let crowd = Crowd::draw(sim);
+        let crowd = UserLoad::draw(sim);
         Self { sim: sim.clone(), plans: Arc::new(plans), crowd, oracle: Arc::default() }
     }
 
@@ -305,8 +305,8 @@ impl Shared {
         });
     }
 
-    /// A user has closed the scheduler of an idle system: it has cancelled the timers of all actors,
-    /// and the messages that were not sent. What the system itself waits for continues.
+    /// A user has closed the scheduler of an idle system: it has cancelled the timers of all
+    /// actors, and the messages that were not sent. What the system itself waits for continues.
     pub(super) fn scheduler_closed(&self) {
         let mut oracle = self.oracle();
         oracle.is_scheduler_closed = true;

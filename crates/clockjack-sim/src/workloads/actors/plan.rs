@@ -15,7 +15,7 @@ pub(super) const AMPLE_RESERVE: usize = 1 << 10;
 
 /// Load of users on the scheduler, which must not affect jobs of the system itself.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Crowd {
+pub(super) struct UserLoad {
     /// How many jobs of users the scheduler accepts.
     pub(super) quota: usize,
     /// How many jobs of the system itself have a place of their own. Those beyond it are refused
@@ -27,7 +27,7 @@ pub(super) struct Crowd {
     pub(super) closes_early: bool,
 }
 
-impl Crowd {
+impl UserLoad {
     /// One run of four is crowded.
     pub(super) fn draw(sim: &SimContext) -> Option<Self> {
         if sim.setting("crowd", 0, 3) != 3 {
