@@ -442,7 +442,7 @@ fn control_messages_and_mapped_references_carry_the_span() {
     let outside = user_span();
     outside.in_scope(|| {
         actor.tell_control(1).unwrap();
-        let mapped = actor.map(|text: String| text.len() as u32);
+        let mapped = actor.map(|text: String| u32::from(text.is_empty()));
         mapped.map(|()| String::new()).tell(()).unwrap();
         mapped.tell_control(String::new()).unwrap();
         let found: ActorRef<u32> = root.system().lookup("/user/actor").unwrap();

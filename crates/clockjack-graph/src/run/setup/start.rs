@@ -126,12 +126,7 @@ pub(crate) fn start(
         let domain = Domain {
             index,
             pace: pace(index, &options),
-            state: Arc::new(DomainState {
-                regions: regions.into_iter().map(RegionCell::new).collect(),
-                env,
-                is_due: vec![true; plan.lanes.len()],
-                lines: Box::default(),
-            }),
+            state: domain_state(&plan, regions, env),
             lanes: Lanes::new(&plan, |lane| domain_of[lane] == index),
             helpers,
             channel_locations: Arc::clone(&wired.channel_locations),
@@ -158,6 +153,16 @@ pub(crate) fn start(
     };
     let ended = Ended(executor.spawn_future(end));
     Ok(Started { shared, inboxes, ended })
+}
+
+/// The state of a domain in which every lane is due.
+fn domain_state(plan: &Plan, regions: Vec<Region>, env: Env) -> Arc<DomainState> {
+    Arc::new(DomainState {
+        regions: regions.into_iter().map(RegionCell::new).collect(),
+        env,
+        is_due: vec![true; plan.lanes.len()],
+        lines: Box::default(),
+    })
 }
 
 /// Makes the calls of components visible whose lane limits how long they take.
