@@ -203,7 +203,8 @@
 //!
 //! # What is not supported
 //!
-//! * Actors on other machines, and messages that survive the program.
+//! * Messages that survive the program. Actors on other machines are in a crate of their own,
+//!   `clockjack-nats`.
 //! * Record and replay. A run in virtual time is reproducible; a run on threads leaves a trace to
 //!   read.
 //! * Reproducible runs of actors on several threads: test in [virtual time](testkit), on one
