@@ -16,6 +16,7 @@ chapters! {
     tutorial_server = "../src/tutorial/server.md",
     tutorial_control_loop = "../src/tutorial/control-loop.md",
     tutorial_microcontroller = "../src/tutorial/microcontroller.md",
+    tutorial_two_machines = "../src/tutorial/two-machines.md",
     how_to_test_in_virtual_time = "../src/how-to/test-in-virtual-time.md",
     how_to_survive_failures = "../src/how-to/survive-failures.md",
     how_to_ask_and_wait = "../src/how-to/ask-and-wait.md",
