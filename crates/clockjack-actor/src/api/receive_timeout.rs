@@ -21,10 +21,10 @@
 //! # Implementation
 //!
 //! A message only moves the deadline, which the cell stores; this costs one reading of the clock.
-//! The [timer](crate::cell::own_timer) stays as it is; if the deadline is later when the timer
-//! fires, it is armed again for the rest. So a busy actor has one job per timeout, not one per
-//! message. The timer is armed again at once only for an earlier deadline. Its number distinguishes
-//! it from one that was cancelled.
+//! The timer (`cell::own_timer`) stays as it is; if the deadline is later when the timer fires, it
+//! is armed again for the rest. So a busy actor has one job per timeout, not one per message. The
+//! timer is armed again at once only for an earlier deadline. Its number distinguishes it from one
+//! that was cancelled.
 
 use core::time::Duration;
 

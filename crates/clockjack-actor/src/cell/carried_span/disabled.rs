@@ -12,7 +12,7 @@ pub(crate) const HAS_SPANS: u16 = 0;
 
 /// The spans of a system: none.
 #[derive(Default)]
-pub(crate) struct SpanSource;
+pub(crate) struct SpanSource {}
 
 impl SpanSource {
     fn is_some(&self) -> bool {
@@ -22,11 +22,11 @@ impl SpanSource {
 
 /// The span that a message carries: none.
 #[derive(Default)]
-pub(crate) struct CarriedSpan;
+pub(crate) struct CarriedSpan {}
 
 impl CarriedSpan {
     pub(crate) fn current(_: &ActorHeader) -> Self {
-        Self
+        Self {}
     }
 
     pub(crate) fn is_none(&self) -> bool {
