@@ -65,8 +65,8 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     ("clockjack-cli", Host, &["clockjack-console", "clockjack-graph", "clockjack-rt"]),
     ("clockjack", Host, SHIPPED),
     ("clockjack-benches", Tool, SHIPPED),
-    // The chapters are doc tests of user code, which depends on the facade. The facade does not have
-    // the crates for several nodes.
+    // The chapters are doc tests of user code, which depends on the facade. The facade does not
+    // have the crates for several nodes.
     (
         "clockjack-book",
         Tool,
