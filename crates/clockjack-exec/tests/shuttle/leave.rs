@@ -1,15 +1,14 @@
 //! Workers that come and go, and the end of all.
 
-use alloc::{sync::Arc, task::Wake};
+use alloc::sync::Arc;
 use core::{
-    future::{self, Future, poll_fn},
-    pin::Pin,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
-    task::{Context, Poll, Waker},
+    future::{self, poll_fn},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    task::Poll,
 };
 
 use clockjack_exec::{Handle, JoinError, JoinHandle, yield_now};
-use shuttle::{future::block_on, sync::Mutex, thread};
+use shuttle::{future::block_on, thread};
 
 use crate::{
     task::Token,
@@ -37,59 +36,22 @@ fn a_worker_that_leaves_hands_on_its_processes_and_its_timers() {
     });
 }
 
-/// A waker of a user that wakes a task when it is dropped.
-struct WakesOnDrop {
-    is_dropped: Arc<AtomicBool>,
-    task: Arc<Mutex<Option<Waker>>>,
-}
-
-impl Wake for WakesOnDrop {
-    fn wake(self: Arc<Self>) {}
-}
-
-impl Drop for WakesOnDrop {
-    fn drop(&mut self) {
-        self.is_dropped.store(true, Relaxed);
-        let task = self.task.lock().unwrap().take();
-        task.into_iter().for_each(Waker::wake);
-    }
-}
-
-/// A worker that leaves cancels the timers that its tasks gave up. While the worker held its shard
-/// before, another thread has cancelled a timer with a waker of a user, which the worker has to
-/// drop now; that drop wakes a task.
+/// A worker that leaves calls its host, and the host wakes a task: not into the queues that the
+/// worker leaves behind.
 #[test]
-fn what_a_waker_wakes_that_is_dropped_by_a_worker_that_leaves_is_polled() {
+fn what_the_host_wakes_while_a_worker_leaves_is_polled() {
     explore(|| {
         let mut executor = ModelExecutor::of_two();
-        let is_dropped = Arc::new(AtomicBool::new(false));
-        let task = Arc::new(Mutex::new(None));
-        let (dropped, slot) = (Arc::clone(&is_dropped), Arc::clone(&task));
+        let call = executor.watchdog_call();
         let waits = executor.handle().spawn_future(poll_fn(move |cx| {
-            let mut slot = slot.lock().unwrap();
-            if dropped.load(Relaxed) {
+            let mut call = call.lock().unwrap();
+            if call.is_made {
                 return Poll::Ready(());
             }
-            *slot = Some(cx.waker().clone());
+            call.task = Some(cx.waker().clone());
             Poll::Pending
         }));
-        let waker = Waker::from(Arc::new(WakesOnDrop { is_dropped, task }));
-        let mut sleep = executor.handle().sleep(1000 * TICK);
-        assert!(Pin::new(&mut sleep).poll(&mut Context::from_waker(&waker)).is_pending());
-        drop(waker);
-        let canceller = thread::spawn(move || drop(sleep));
-        let handle = executor.handle();
-        let gives_up = executor.handle().spawn_future(poll_fn(move |cx| {
-            let mut sleep = handle.sleep(1000 * TICK);
-            assert!(Pin::new(&mut sleep).poll(cx).is_pending());
-            handle.executor().request_worker_stop(0);
-            Poll::Ready(())
-        }));
-        block_on(gives_up).unwrap();
         executor.stop_worker(0);
-        canceller.join().unwrap();
-        // A waker that nobody has dropped yet is dropped now, by this thread.
-        executor.executor.close_timers();
         block_on(waits).unwrap();
         executor.end();
     });

@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "promises which worker a thread is")]
 
 use alloc::sync::Arc;
-use core::{cell::Cell, ptr, time::Duration};
+use core::{cell::Cell, ptr, task::Waker, time::Duration};
 
 use clockjack_exec::{
     Commands, ExecutorToolbox, Handle, Limits, PanicPayload,
@@ -86,7 +86,15 @@ struct ModelState {
     ticks: AtomicU64,
     workers: Box<[Gate]>,
     watchdog: Gate,
+    watchdog_call: Arc<Mutex<WatchdogCall>>,
     seed: u64,
+}
+
+/// What the host does when a thread calls the watchdog: it wakes a task.
+#[derive(Default)]
+pub(crate) struct WatchdogCall {
+    pub(crate) is_made: bool,
+    pub(crate) task: Option<Waker>,
 }
 
 impl ModelState {
@@ -142,6 +150,12 @@ unsafe impl ExecutorToolbox for ModelToolbox {
     }
 
     fn unpark_watchdog(&self) {
+        let task = {
+            let mut call = self.0.watchdog_call.lock().unwrap();
+            call.is_made = true;
+            call.task.take()
+        };
+        task.into_iter().for_each(Waker::wake);
         self.0.watchdog.open();
     }
 
@@ -196,6 +210,7 @@ impl ModelExecutor {
             ticks: AtomicU64::new(1),
             workers: (0..workers).map(|_| Gate::default()).collect(),
             watchdog: Gate::default(),
+            watchdog_call: Arc::default(),
             seed: shuttle::rand::thread_rng().r#gen(),
         });
         let config = ExecutorConfig {
@@ -209,6 +224,11 @@ impl ModelExecutor {
         let host = Box::new(ModelToolbox(Arc::clone(&model)));
         let executor = ExecutorShared::new(host, &config, Commands::new()).unwrap();
         Self { model, executor, workers: (0..workers).map(|_| None).collect(), watchdog: None }
+    }
+
+    /// What happens with the next call of the watchdog.
+    pub(crate) fn watchdog_call(&self) -> Arc<Mutex<WatchdogCall>> {
+        Arc::clone(&self.model.watchdog_call)
     }
 
     /// Starts a worker, and waits until it runs.

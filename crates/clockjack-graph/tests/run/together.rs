@@ -63,7 +63,7 @@ fn an_output_boundary_starts_only_after_all_earlier_regions_succeeded() {
     let text = graph(
         &pool(4),
         &[
-            &source("slow", ", config: { dawdles: 60, fails_at: 3 }"),
+            &source("slow", ", config: { dawdles: 5000, fails_at: 3 }"),
             &source("fast", ""),
             &source("out", ", boundary: { role: output }"),
             &source("rest", ""),
