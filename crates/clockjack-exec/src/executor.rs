@@ -740,6 +740,29 @@ impl ExecutorShared {
         });
     }
 
+    /// As [`for_each_live`](Self::for_each_live), for `n` slots of the registry from this index on.
+    /// Returns the index to continue with; `None` if there are no further slots.
+    pub(crate) fn for_each_live_in(
+        &self,
+        from: u32,
+        n: u32,
+        mut f: impl FnMut(TaskRef),
+    ) -> Option<u32> {
+        self.registry.for_each_live_in(from, n, |found| {
+            let task = Self::task_of(found);
+            if !task.header().state.is_complete() {
+                f(task);
+            }
+        })
+    }
+
+    /// How many tasks are in the injector, at about this time.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn injector_len(&self) -> usize {
+        self.injector.len()
+    }
+
     /// A poll of the watchdog panicked.
     pub fn count_watchdog_restart(&self) {
         // Relaxed: a statistic.

@@ -128,6 +128,8 @@ pub(crate) type OnPanic = unsafe fn(NonNull<Header>, &ExecutorShared, PanicPaylo
 pub(crate) struct CustomVTable {
     /// The kind that the custom task states.
     pub(crate) kind: fn() -> TypeId,
+    /// The type that its shared part begins with.
+    pub(crate) prefix: fn() -> TypeId,
     /// The name of its messages in reports.
     pub(crate) input: fn() -> &'static str,
     /// Ends its sleep; true if it was parked: then the caller enqueues it.

@@ -132,6 +132,14 @@ proptest! {
             assert!(found.release().is_none());
         });
         prop_assert_eq!(registry.live_len(), map.len());
+        let (mut in_slices, mut next) = (BTreeMap::new(), Some(0));
+        while let Some(from) = next {
+            next = registry.for_each_live_in(from, 7, |found| {
+                in_slices.insert((found.index(), found.generation()), found.value());
+                assert!(found.release().is_none());
+            });
+        }
+        prop_assert_eq!(&in_slices, &map);
         prop_assert_eq!(walked, map);
     }
 }

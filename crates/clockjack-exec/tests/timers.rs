@@ -643,6 +643,9 @@ fn statistics_count_compactions_reassignments_and_what_the_close_drops() {
     assert_eq!((stats.shards_reassigned - before, stats.timer_shards), (1, 2));
     let [of_worker] = model.handle().worker_stats().try_into().unwrap();
     assert_eq!((of_worker.counts.timer_shards, of_worker.counts.timers_pending), (2, N as u64));
+    model.handle().executor().close_timers();
+    let [of_worker] = model.handle().worker_stats().try_into().unwrap();
+    assert_eq!((of_worker.counts.timers_dropped, of_worker.counts.timers_fired), (N as u64, 200));
     drop(stays);
     model.finish();
     let stats = model.handle().stats();

@@ -1,6 +1,6 @@
 //! What one report costs: nanoseconds an operation, on one thread without contention.
 //!
-//! `cargo run --release -p clockjack-observe --example costs`
+//! `cargo run --profile dist -p clockjack-observe --example costs`
 #![expect(clippy::print_stdout, reason = "an example that prints its result")]
 #![expect(clippy::disallowed_methods, reason = "a stopwatch; nothing depends on the time it shows")]
 

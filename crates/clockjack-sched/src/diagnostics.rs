@@ -125,11 +125,19 @@ impl<'s> Diagnostics<'s> {
     /// A dump of the scheduler.
     #[must_use]
     pub fn dump(&self) -> SchedulerDump {
+        self.dump_jobs(DUMP_JOBS_MAX)
+    }
+
+    /// As [`dump`](Self::dump), with at most `jobs_max` jobs of each shard: for views that show one
+    /// page after the other.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn dump_jobs(&self, jobs_max: usize) -> SchedulerDump {
         let inner = self.scheduler.inner();
         let metadata = self.scheduler.metadata();
         let shards = inner.shards.iter().map(|shard| {
             shard.with_guard(|locked| {
-                let mut dump = locked.table.dump(&locked.wheel, DUMP_JOBS_MAX);
+                let mut dump = locked.table.dump(&locked.wheel, jobs_max);
                 dump.pending_commands = shard.jobs.n_remote_ops();
                 dump
             })

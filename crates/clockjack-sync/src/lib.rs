@@ -30,7 +30,7 @@
 //! knows which atomics the target has), `arc` (exists also where `alloc::sync::Arc` does not),
 //! `backoff` (waiting without priority inversion), `counter` (a striped counter for statistics),
 //! `pad`, `panic` (the payload of a caught panic),
-//! `prefetch` (a hint to the cache), `spin_lock` (held for a few instructions), `splitmix` and
+//! `prefetch` (a hint to the cache), `spin_lock` (for short critical sections), `splitmix` and
 //! `waker`. Hidden items may change in any release; the crates of Clockjack pin each other with
 //! `=`.
 //!

@@ -341,12 +341,24 @@ impl<T> Mailbox<T> {
         Position(self.tail(Acquire).position())
     }
 
-    /// How many values the consumer has taken so far, with wrap-around; values whose room is held
-    /// are not counted yet.
+    /// How many values the consumer has taken and whose room it has freed, modulo the width of the
+    /// word. Values whose room is held are not counted yet.
     #[must_use]
     pub fn taken(&self) -> usize {
         // Relaxed: a number for display.
         low(self.freed.load(Relaxed) / tail::ONE)
+    }
+
+    /// How many values were claimed so far, that is, accepted, and how many of them the consumer
+    /// has taken and freed the room of. Both wrap around at the width of a position; the first is
+    /// never behind the second. The differences between two calls are exact counts.
+    #[must_use]
+    pub fn positions(&self) -> (usize, usize) {
+        // Acquire: as in `len`. A claim is before its value is freed, so it is not missed.
+        let freed = self.freed.load(Acquire);
+        // Relaxed: a count.
+        let claimed = self.tail(Relaxed).position();
+        (low(claimed / tail::ONE), low(freed / tail::ONE))
     }
 
     /// Whether [`len`](Self::len) is zero.

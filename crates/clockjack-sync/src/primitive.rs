@@ -40,6 +40,9 @@ pub const fn scaled(model: usize, small: usize, usual: usize) -> usize {
     }
 }
 
+/// Whether debug assertions are on.
+pub const IS_DEBUG: bool = cfg!(debug_assertions);
+
 /// Whether this is a build for loom's models, where capacities are small. Under shuttle, which
 /// samples schedules at random, capacities are the real ones.
 pub const IS_MODEL: bool = cfg!(loom);

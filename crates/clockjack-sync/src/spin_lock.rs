@@ -12,22 +12,27 @@
 //!    [waits](crate::backoff::wait) between its attempts, so that the holder runs even if the
 //!    thread has preempted it.
 //!
-//! *Why no thread hangs*: the holder runs a few instructions of this project, calls no user code,
-//! and takes no second lock; so it unlocks soon. While the holder is preempted, other threads spin,
-//! and then leave the processor to it (rule 3). The lock is not fair.
+//! *Why no thread hangs*: the holder runs a few instructions of this project, calls neither user
+//! code nor the allocator, and takes no second lock; so it unlocks soon. (There are
+//! [exceptions](crate::backoff#longer-critical-sections).) While the holder is preempted, other
+//! threads spin, and then leave the processor to it (rule 3). The lock is not fair.
 //!
 //! It is not for interrupts: an interrupt that finds the lock held by the code that it interrupted
 //! would spin for ever; interrupts use [`SpinLock::try_with`]. It is not for user code: no closure,
 //! waker, or drop of a user's value may run inside.
-#![expect(unsafe_code, reason = "the holder of the lock has the value to itself")]
+#![expect(
+    unsafe_code,
+    reason = "the holder of the lock has the value to itself; a function pointer is kept in an \
+              atomic pointer"
+)]
 
-use core::fmt;
+use core::{fmt, ptr, sync::atomic::AtomicPtr};
 
 use crate::{
     backoff::{SPINS_MAX, wait},
     const_unless_loom,
     primitive::{
-        UnsafeCell,
+        IS_DEBUG, UnsafeCell,
         atomic::{
             AtomicBool,
             Ordering::{Acquire, Relaxed, Release},
@@ -100,7 +105,10 @@ impl<T> SpinLock<T> {
         // failure: nothing is read then.
         let won = self.is_held.compare_exchange(false, true, Acquire, Relaxed).is_ok();
         // Only the winner makes a guard, because dropping a guard unlocks.
-        won.then(|| Guard(self))
+        won.then(|| {
+            observe(true);
+            Guard(self)
+        })
     }
 
     /// Spins on a load, so that the holder keeps the cache line. Rule 3.
@@ -116,6 +124,32 @@ impl<T> SpinLock<T> {
                 wait(n_failed);
             }
         }
+    }
+}
+
+/// Not of the facade, as in [`backoff`](crate::backoff): a model must not count it.
+static OBSERVER: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// For tests of what happens under locks: each lock of the program calls the function with true
+/// when a thread has taken the lock, and with false before the thread releases it. Only builds with
+/// debug assertions call it.
+#[doc(hidden)]
+pub fn set_observer(observer: fn(bool)) {
+    // Release: pairs with `observe`.
+    OBSERVER.store(observer as *mut (), Release);
+}
+
+#[inline]
+fn observe(is_held: bool) {
+    if !IS_DEBUG {
+        return;
+    }
+    // Acquire: pairs with `set_observer`.
+    let observer = OBSERVER.load(Acquire);
+    if !observer.is_null() {
+        // SAFETY: only `set_observer` stores there, and stores a function of this type.
+        let observer: fn(bool) = unsafe { core::mem::transmute::<*mut (), fn(bool)>(observer) };
+        observer(is_held);
     }
 }
 
@@ -147,6 +181,7 @@ impl<T> Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
+        observe(false);
         // Release: pairs with the exchange of the next holder.
         self.0.is_held.store(false, Release);
     }

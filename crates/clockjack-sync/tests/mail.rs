@@ -652,3 +652,25 @@ fn the_next_position_is_the_first_field_of_every_box() {
     check(&mailbox);
     check(&Mailbox::<u8>::with_start(4, 5));
 }
+
+#[test]
+fn positions_count_what_was_accepted_and_what_has_left() {
+    let mailbox = Mailbox::new(4);
+    let view = core::ptr::from_ref(&mailbox).cast::<NextPosition>();
+    // SAFETY: every mailbox begins with its next position.
+    let view = unsafe { &*view };
+    assert_eq!((mailbox.positions(), view.claimed(), view.is_idle()), ((0, 0), 0, false));
+    for round in 0..ROUNDS {
+        for n in 0..4 {
+            let _ = mailbox.push(n).unwrap();
+        }
+        assert!(mailbox.push(4).is_err(), "a refused value has no position");
+        assert_eq!(mailbox.positions(), (4 * round + 4, 4 * round));
+        for n in 0..4 {
+            // SAFETY: this thread is the only consumer.
+            assert_eq!(unsafe { mailbox.pop() }, Pop::Item(n));
+        }
+        assert_eq!(mailbox.positions(), (4 * round + 4, 4 * round + 4));
+        assert_eq!(view.claimed(), 4 * round + 4);
+    }
+}

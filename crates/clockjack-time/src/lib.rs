@@ -112,7 +112,7 @@ pub use insert_error::InsertError;
 pub use instant::TimerInstant;
 #[cfg(feature = "alloc")]
 #[doc(hidden)]
-pub use shard::{Closed, Inserted, Shard, ShardConfig, ShardGuard, ShardStats};
+pub use shard::{Closed, Inserted, Shard, ShardConfig, ShardGuard, ShardOccupancy, ShardStats};
 pub use tick::{Resolution, Tick, TickSpan};
 #[doc(hidden)]
 pub use timer_state::{CancelledFrom, Generation};

@@ -28,7 +28,11 @@ use clockjack_sync::{
     },
 };
 
-pub use self::{close::Closed, stats::ShardStats, store::ShardStore};
+pub use self::{
+    close::Closed,
+    stats::{ShardOccupancy, ShardStats},
+    store::ShardStore,
+};
 use self::{
     inbox::{Cursor, Inbox, Reserved},
     stats::PublishedCounts,
@@ -505,6 +509,24 @@ impl<T> ShardGuard<'_, T> {
         let more = due.more();
         self.compact_if_sparse();
         more
+    }
+
+    /// Takes all armed timers out, whenever they are due, and passes their values to `drained`, in
+    /// order. They count as dropped.
+    ///
+    /// `drained` is called under the lock, as the callback of [`poll`](Self::poll) is. A timer
+    /// behind a cell of the inbox that is not filled yet stays in the shard:
+    /// [`Shard::next_wake`] reports it.
+    pub fn drain(&mut self, mut drained: impl FnMut(T)) {
+        self.collect();
+        self.is_next_wake_dirty = true;
+        let wheel = &mut self.core_mut().wheel;
+        let mut n_dropped = 0;
+        wheel.advance(Tick::MAX, usize::MAX).for_each(|timer| {
+            n_dropped += 1;
+            drained(timer.value);
+        });
+        wheel.counts_mut().count_dropped(n_dropped);
     }
 
     /// Inserts the timers of the inbox and frees those that were cancelled remotely.

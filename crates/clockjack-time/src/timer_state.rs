@@ -1,4 +1,10 @@
-//! The atomic timer state: the one word on which firing and cancelling a timer are decided.
+//! The atomic timer state: the one word on which firing and cancelling a timer of a
+//! [shard](crate::shard) are decided. The timers of the executor are such timers. Jobs, and with
+//! them the timers of actors, have another word (`clockjack-sched`, `jobs/state.rs`).
+//!
+//! A shard decides at the expiry and passes the value itself on, so it uses `arm`, `fire`, `cancel`
+//! and `release`. The states Queued and Executing are for stores that pass a reference on, which a
+//! cancel may still beat.
 //!
 //! The generation is a tag in the compare-exchanged word, the classic remedy for the ABA problem
 //! (IBM System/370 Principles of Operation, 1983).

@@ -246,6 +246,17 @@ impl<T, S: Storage<T>> Wheel<T, S> {
         (0..ALREADY_DUE).filter(|list| !self.lists.is_empty(&self.store, *list)).count()
     }
 
+    /// Which slots hold timers, for displays: bit `n` of word `l` is for slot `n` of level `l`.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn occupancy(&self) -> [u64; 4] {
+        let mut words = [0; 4];
+        for list in (0..ALREADY_DUE).filter(|list| !self.lists.is_empty(&self.store, *list)) {
+            words[(list / level::SLOTS) as usize] |= 1 << (list % level::SLOTS);
+        }
+        words
+    }
+
     /// Arms a timer of [`TimerPriority::Normal`].
     ///
     /// A deadline that has passed is no error: the timer fires at the next

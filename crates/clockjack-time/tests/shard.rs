@@ -10,7 +10,8 @@ use core::{cell::Cell, panic::AssertUnwindSafe};
 use std::panic;
 
 use clockjack_time::{
-    Closed, Shard, ShardConfig, ShardStats, Tick, TimerId, TimerPriority, shard::RETURNS_MAX,
+    Closed, Shard, ShardConfig, ShardOccupancy, ShardStats, Tick, TimerId, TimerPriority,
+    shard::RETURNS_MAX,
 };
 
 const DEFAULT: ShardConfig = ShardConfig::DEFAULT;
@@ -672,6 +673,25 @@ fn the_statistics_tell_what_became_of_every_timer() {
 }
 
 #[test]
+fn what_is_drained_comes_in_order_and_counts_as_dropped() {
+    let shard = shard(64);
+    let ids = [70, 5, u64::MAX, 5, 1 << 40].map(|due| shard.remote_insert(tick(due), due));
+    let ids = ids.map(|id| id.expect("room"));
+    assert!(shard.cancel(ids[1]));
+    assert_eq!(poll(&shard, 4), []);
+    let mut guard = shard.try_lock().expect("the shard is unlocked");
+    // By the inbox, which the drain empties too.
+    assert!(shard.remote_insert(tick(60), 60).is_ok());
+    let mut drained = Vec::new();
+    guard.drain(|due| drained.push(due));
+    drop(guard);
+    assert_eq!(drained, [5, 60, 70, 1 << 40, u64::MAX]);
+    let ShardStats { armed, pending, fired, cancelled, dropped, .. } = stats(&shard);
+    assert_eq!((armed, pending, fired, cancelled, dropped), (6, 0, 0, 1, 5));
+    assert_eq!(shard.next_wake(), None);
+}
+
+#[test]
 fn the_statistics_count_what_came_by_the_inbox_when_it_is_entered() {
     let shard = shard(64);
     let guard = shard.try_lock().expect("the shard is unlocked");
@@ -697,5 +717,23 @@ fn the_statistics_beside_a_holder_are_those_of_the_last_poll() {
     drop(guard);
     let guard = shard.try_lock().expect("the shard is unlocked");
     assert_eq!((shard.stats().armed, shard.stats().fired), (2, 2), "published by the unlock");
+    drop(guard);
+}
+
+#[test]
+fn the_occupancy_names_the_slots_that_hold_timers() {
+    let shard = shard(16);
+    assert_eq!(shard.occupancy(), Some(ShardOccupancy::default()));
+    for due in [7, 9, 9, 64 * 5, 4_096 * 3, 262_144 * 2, 1 << 21] {
+        shard.arm(tick(due), due).expect("room");
+    }
+    let seen = shard.occupancy().expect("the shard is unlocked");
+    assert_eq!(seen.levels, [1 << 7 | 1 << 9, 1 << 5, 1 << 3, 1 << 2]);
+    assert_eq!((seen.overflow, seen.next), (1, Some(tick(7))));
+    assert_eq!(poll(&shard, 10), [7, 9, 9]);
+    let seen = shard.occupancy().expect("the shard is unlocked");
+    assert_eq!((seen.levels[0], seen.elapsed, seen.next), (0, tick(10), Some(tick(320))));
+    let guard = shard.try_lock().expect("the shard is unlocked");
+    assert_eq!(shard.occupancy(), None);
     drop(guard);
 }

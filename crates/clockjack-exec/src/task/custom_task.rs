@@ -7,14 +7,15 @@
 //! which only the runner touches. The other crate decides what the shared part holds and how it is
 //! filled; a thread that has left something in it calls [`CustomTaskRef::wake`].
 //!
-//! The [state](crate::state) of a custom task is Running for the task's whole life. A word in its
+//! The [state](crate::state) word of a custom task stays Running for the task's whole life; the
+//! state that is shown comes from the shared part. A word in the
 //! shared part says whether it is parked, so that a producer learns by one read-modify-write both
 //! that it has left something and whether it has to enqueue the task:
 //!
 //! 1. *Park.* A body that has nothing to do returns [`CustomPollOutcome::Park`] and does not park
 //!    itself: it is exclusively borrowed until its poll has returned. Then the executor, which is
 //!    still the runner, parks it ([`CustomTask::park`]) by an exchange that fails if a producer has
-//!    ended the parking since the body checked (rule 2); in that case the task is polled again
+//!    unparked the task (rule 2) since the body checked; in that case the task is polled again
 //!    soon. From the exchange on, another thread may poll the task or even free it. So the code
 //!    that makes the exchange has the cell by its address, borrows at most the word, and does not
 //!    touch the cell afterwards.
@@ -76,6 +77,12 @@ pub trait CustomTask: Sized + 'static {
     /// What a holder of a reference of unknown type may ask for: for example, the type of the
     /// messages.
     fn kind() -> TypeId;
+
+    /// The type that the shared part begins with, at the same alignment, for those who [look for
+    /// tasks](find_in) whose exact type they do not know.
+    fn prefix() -> TypeId {
+        TypeId::of::<Self::Shared>()
+    }
 
     /// The name of the task in reports.
     fn name() -> &'static str {
@@ -521,6 +528,32 @@ pub unsafe fn start<B: CustomTask>(
     Ok(CustomTaskRef { task, _shared: PhantomData })
 }
 
+/// Calls `found` with each live custom task whose shared part begins with a `G`, among `n` slots of
+/// the registry from this index on. Returns the index to continue with; `None` if there are no
+/// further slots.
+///
+/// Between two calls it holds no reference, so it keeps no task alive.
+///
+/// # Safety
+///
+/// Each custom task whose [prefix](CustomTask::prefix) is the type id of `G` has a shared part that
+/// begins with a `G`, at the same alignment.
+#[doc(hidden)]
+pub unsafe fn find_in<G: 'static>(
+    executor: &ExecutorShared,
+    from: u32,
+    n: u32,
+    mut found: impl FnMut(&CustomTaskRef<G>),
+) -> Option<u32> {
+    let wanted = TypeId::of::<G>();
+    executor.for_each_live_in(from, n, |task| {
+        let custom = task.header().vtable.custom;
+        if custom.is_some_and(|custom| (custom.prefix)() == wanted) {
+            found(&CustomTaskRef { task, _shared: PhantomData });
+        }
+    })
+}
+
 /// Takes a task that is ready and polls it, as a worker does: for models in which threads act as
 /// the workers of an executor that has none. `Busy` if another thread takes a task at the same
 /// time.
@@ -559,6 +592,7 @@ impl<B: CustomTask> VTableOf<B> {
         on_panic: Some(on_panic::<B>),
         custom: Some(&CustomVTable {
             kind: B::kind,
+            prefix: B::prefix,
             input: B::input,
             unpark: unpark::<B>,
             is_parked: is_parked::<B>,

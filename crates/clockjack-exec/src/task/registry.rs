@@ -382,6 +382,24 @@ impl Registry {
         self.used_slots().filter_map(Slot::try_acquire).for_each(&mut f);
     }
 
+    /// As [`for_each_live`](Self::for_each_live), for `n` slots from this index on. Returns the
+    /// index to continue with; `None` if there are no further slots.
+    pub fn for_each_live_in<'r>(
+        &'r self,
+        from: u32,
+        n: u32,
+        mut f: impl FnMut(SlotRef<'r>),
+    ) -> Option<u32> {
+        let end = from.saturating_add(n);
+        for index in from..end {
+            let slot = self.slot(index)?;
+            if let Some(found) = slot.try_acquire() {
+                f(found);
+            }
+        }
+        self.slot(end).map(|_| end)
+    }
+
     /// The number of occupied slots, by a scan over all that were ever used. Other threads may
     /// change it in the meantime.
     #[must_use]

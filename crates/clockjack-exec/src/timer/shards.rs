@@ -20,7 +20,8 @@ use clockjack_sync::{
     },
 };
 use clockjack_time::{
-    Expired, Shard, ShardConfig, ShardGuard, ShardStats, Tick, TimerId, TimerPriority,
+    Expired, Shard, ShardConfig, ShardGuard, ShardOccupancy, ShardStats, Tick, TimerId,
+    TimerPriority,
 };
 
 use self::{
@@ -125,8 +126,6 @@ pub struct ShardsStats {
     pub source_takeovers: u64,
     /// Timers that were not armed.
     pub refused: u64,
-    /// Timers that [`Shards::close`] returned.
-    pub drained: u64,
 }
 
 /// One shard, and the worker that it is assigned to.
@@ -146,7 +145,6 @@ struct Counts {
     taken_over: AtomicU64,
     source_takeovers: AtomicU64,
     refused: AtomicU64,
-    drained: AtomicU64,
 }
 
 /// The timers of all workers of an executor; the [module](self) has the rules.
@@ -551,6 +549,13 @@ impl<T: Send> Shards<T> {
         sum
     }
 
+    /// The occupancy of each shard that no other thread uses at this moment.
+    pub(crate) fn occupancy(&self, mut f: impl FnMut(u32, Option<ShardOccupancy>)) {
+        for (shard, entry) in self.table.iter() {
+            f(shard, entry.shard.occupancy());
+        }
+    }
+
     /// Statistics of this table.
     #[must_use]
     pub fn stats(&self) -> ShardsStats {
@@ -565,7 +570,6 @@ impl<T: Send> Shards<T> {
             taken_over: count(&self.counts.taken_over),
             source_takeovers: count(&self.counts.source_takeovers),
             refused: count(&self.counts.refused),
-            drained: count(&self.counts.drained),
         }
     }
 

@@ -4,6 +4,7 @@ use alloc::{rc::Rc, sync::Arc};
 use core::cell::RefCell;
 use std::sync::{Mutex, mpsc};
 
+use clockjack_testing::keeps_deadline;
 use clockjack_time::{ManualClock, MonotonicClock as _};
 
 use crate::bench::{Asker, Log, Mortal, Run, asker, millis, process, text};
@@ -242,7 +243,7 @@ fn a_process_asked_to_stop_may_clean_up_for_a_while() {
         drop(it.unwrap());
     }
     let clock = Arc::clone(&run.clock);
-    let report = run.exec.shutdown(millis(1000));
+    let report = keeps_deadline(millis(1000), || run.exec.shutdown(millis(1000)));
     assert_eq!((report.completed, report.stragglers.len()), (2, 0));
     log.expect(&["shutdown", "shutdown", "cleaned up at done", "cleaned up at done"]);
     assert_eq!(clock_ticks(&clock), 100, "it waited for the clean-up and not for the deadline");

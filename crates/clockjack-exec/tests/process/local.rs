@@ -14,6 +14,7 @@ use clockjack_exec::{
     builtin::{RepeatEvery, SleepFor},
     sleep, yield_now,
 };
+use clockjack_testing::keeps_deadline;
 use clockjack_time::{MonotonicClock as _, Tick};
 
 use crate::bench::{Dropped, Log, Mortal, Run, asker, millis, process};
@@ -301,7 +302,7 @@ fn a_shutdown_reports_who_ended_and_who_had_to_be_ended() {
     }));
     let busy = busy.unwrap();
     let clock = Arc::clone(&run.clock);
-    let report = run.exec.shutdown(millis(50));
+    let report = keeps_deadline(millis(50), || run.exec.shutdown(millis(50)));
     assert_eq!(report.completed, 2);
     let mut stragglers: Vec<_> = report.stragglers.iter().map(|it| (it.pid, it.state)).collect();
     stragglers.sort_unstable_by_key(|(pid, _)| *pid);
@@ -319,7 +320,7 @@ fn a_shutdown_reports_who_ended_and_who_had_to_be_ended() {
 fn a_shutdown_of_nothing_takes_no_time() {
     let run = Run::new();
     let clock = Arc::clone(&run.clock);
-    let report = run.exec.shutdown(millis(50));
+    let report = keeps_deadline(millis(50), || run.exec.shutdown(millis(50)));
     assert_eq!((report.completed, report.stragglers.len()), (0, 0));
     assert_eq!(clock.now().ticks, 0);
 }

@@ -64,7 +64,8 @@ pub enum JobState {
     Pending = 0,
     /// Waits for its deadline.
     Scheduled = 1,
-    /// Due, but no poller has taken it yet: a cancel still succeeds.
+    /// Due and in the list of due jobs, from which no poller has taken it yet: a cancel still
+    /// succeeds.
     Queued = 2,
     /// Its handler runs.
     Executing = 3,
@@ -164,7 +165,7 @@ pub(crate) enum CancelWon {
         push: bool,
     },
     /// The job is due, sent or running: the thread that has it finds the cancelled state.
-    HandedOver,
+    NotWaiting,
 }
 
 /// How a job that was taken is executed.
@@ -316,8 +317,8 @@ impl AtomicJobState {
                     let push = push_remote_op && !seen.has_remote_op();
                     (CancelWon::Waiting { push }, if push { REMOTE_OP } else { 0 })
                 }
-                JobState::Queued | JobState::Sent => (CancelWon::HandedOver, 0),
-                JobState::Executing if seen.is_periodic() => (CancelWon::HandedOver, 0),
+                JobState::Queued | JobState::Sent => (CancelWon::NotWaiting, 0),
+                JobState::Executing if seen.is_periodic() => (CancelWon::NotWaiting, 0),
                 _ => return Err(None),
             };
             Ok((seen.with(JobState::Cancelled) | flag, Some(won)))

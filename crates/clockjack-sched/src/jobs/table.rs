@@ -429,7 +429,7 @@ impl<P> JobTable<P> {
         let Some(won) = self.job_state(slot).cancel(false) else { return };
         self.counts.dropped += 1;
         self.warn(Warning::DroppedLowPriority { job: self.number_of(&data), priority });
-        if won != CancelWon::HandedOver {
+        if won != CancelWon::NotWaiting {
             self.reap_later(wheel, slot);
         }
     }
@@ -462,7 +462,7 @@ impl<P> JobTable<P> {
     ) -> (bool, Option<P>) {
         match self.job_state(job.slot).cancel(false) {
             None => (false, None),
-            Some(CancelWon::HandedOver) => (true, None),
+            Some(CancelWon::NotWaiting) => (true, None),
             // A remotely scheduled job that was not applied yet is reaped when it is applied.
             Some(CancelWon::Waiting { .. }) if !self.data(job.slot, |data| data.is_live) => {
                 (true, None)

@@ -155,7 +155,8 @@ impl<T> Mailbox<T> {
     }
 
     /// As [`pop`](Self::pop), but takes only a value whose position is before `limit`.
-    /// [`Pop::Empty`] means that the consumer has reached the limit: no value before it is left.
+    /// Here [`Pop::Empty`] means that the consumer has reached the limit: no value before the limit
+    /// is left, and others may be behind it.
     /// Rule 14.
     ///
     /// # Safety
@@ -209,7 +210,7 @@ impl<T> Mailbox<T> {
     /// As for [`pop`](Self::pop).
     #[inline]
     unsafe fn pop_held_while(&self, may_take: impl Fn(Word) -> bool) -> Pop<T> {
-        assert!(!self.is_evicting(), "an evicting box holds no room");
+        assert!(!self.is_evicting(), "values of an evicting mailbox cannot be held");
         loop {
             let head = self.head();
             if !may_take(head) {
@@ -247,7 +248,7 @@ impl<T> Mailbox<T> {
     ///
     /// If fewer are held.
     pub unsafe fn free(&self, n: usize) {
-        assert!(!self.is_evicting(), "an evicting box holds no room");
+        assert!(!self.is_evicting(), "values of an evicting mailbox cannot be held");
         // Relaxed: only the consumer uses it.
         let held = self.held.load(Relaxed);
         let left = u32::try_from(n).ok().and_then(|n| held.checked_sub(n));

@@ -12,7 +12,11 @@ use core::fmt;
 use crate::{
     mail::producer::LATE_MAX,
     mail_word::{AtomicWord, CAPACITY_BITS, Signed, Word, low},
-    primitive::{IS_MODEL, atomic::Ordering::Acquire, scaled},
+    primitive::{
+        IS_MODEL,
+        atomic::Ordering::{Acquire, Relaxed},
+        scaled,
+    },
 };
 
 /// Slots per block. The flags of a block then fill a quarter of a cache line, or a word where
@@ -122,6 +126,22 @@ impl NextPosition {
     pub fn get(&self) -> Position {
         // Acquire: as in `Mailbox::next_position`.
         Position(Tail(self.0.load(Acquire)).position())
+    }
+
+    /// How many values were claimed so far, as in
+    /// [`Mailbox::positions`](super::Mailbox::positions).
+    #[must_use]
+    pub fn claimed(&self) -> usize {
+        // Acquire: as in `Mailbox::positions`.
+        low(Tail(self.0.load(Acquire)).position() / ONE)
+    }
+
+    /// Whether the consumer has gone idle and no thread has pushed since; not if it sleeps and
+    /// leaves the values alone.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        // Relaxed: for display.
+        Tail(self.0.load(Relaxed)).is_idle()
     }
 }
 

@@ -7,6 +7,7 @@
 use clockjack_sync::primitive::atomic::{AtomicUsize, Ordering};
 
 use super::{Shard, ShardGuard};
+use crate::Tick;
 
 /// Counts of the timers of a [`Shard`], since it was made. Counts wrap.
 ///
@@ -23,7 +24,8 @@ pub struct ShardStats {
     pub fired: usize,
     /// Timers that were cancelled, with the guard and without.
     pub cancelled: usize,
-    /// Timers that were dropped to make room, or returned by [`Shard::close`].
+    /// Timers that were dropped to make room, or returned by [`Shard::close`] or
+    /// [`ShardGuard::drain`].
     pub dropped: usize,
     /// How often an armed timer was moved to another deadline. No other count includes that.
     pub rescheduled: usize,
@@ -57,6 +59,12 @@ impl Counts {
     /// A timer has left the inbox.
     pub(super) const fn count_entered(&mut self) {
         self.armed = self.armed.wrapping_add(1);
+    }
+
+    /// So many of the timers that count as fired were dropped.
+    pub(super) const fn count_dropped(&mut self, n: usize) {
+        self.fired = self.fired.wrapping_sub(n);
+        self.dropped = self.dropped.wrapping_add(n);
     }
 
     /// A timer that was cancelled without the guard is freed.
@@ -140,6 +148,39 @@ impl<T> Shard<T> {
             scanned_lists: counts.scanned_lists,
             max_returns: counts.max_returns,
         }
+    }
+}
+
+/// Which slots of a shard's wheel hold timers, for displays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[doc(hidden)]
+pub struct ShardOccupancy {
+    /// How far the wheel was advanced.
+    pub elapsed: Tick,
+    /// Bit `n` of word `l` is for slot `n` of level `l`: three levels of 64 slots and one of 4. A
+    /// slot of a level covers 64 times as many ticks as one of the level before.
+    pub levels: [u64; 4],
+    /// How many timers wait beyond the range of the wheel.
+    pub overflow: usize,
+    /// When the next timer is due, or earlier.
+    pub next: Option<Tick>,
+}
+
+impl<T> Shard<T> {
+    /// Which slots hold timers; `None` if another thread uses the shard at this moment. It holds
+    /// the lock for as long as it takes to look at 196 slots, and neither inserts nor frees
+    /// anything.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn occupancy(&self) -> Option<ShardOccupancy> {
+        let guard = self.try_lock_raw()?;
+        let wheel = &guard.core().wheel;
+        Some(ShardOccupancy {
+            elapsed: wheel.elapsed(),
+            levels: wheel.occupancy(),
+            overflow: wheel.overflow_len(),
+            next: wheel.next_deadline(),
+        })
     }
 }
 

@@ -262,8 +262,7 @@ impl<T> Columns<T> for ShardStore<T> {
     }
 
     fn count_dropped(&mut self) {
-        self.counts.fired = self.counts.fired.wrapping_sub(1);
-        self.counts.dropped = self.counts.dropped.wrapping_add(1);
+        self.counts.count_dropped(1);
     }
 
     fn rearm(&mut self, timer: u32, from: Generation, to: Generation) -> bool {

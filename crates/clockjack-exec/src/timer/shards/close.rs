@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 
 use clockjack_sync::primitive::atomic::{Ordering, fence};
-use clockjack_time::Tick;
 
 use super::{ShardEntry, Shards};
 
@@ -47,8 +46,6 @@ impl<T: Send> Shards<T> {
                 yield_now();
             }
             closed.drained += values.len();
-            // Relaxed: a statistic.
-            self.counts.drained.fetch_add(values.len() as u64, Ordering::Relaxed);
             values.into_iter().for_each(&mut drained);
         }
         closed
@@ -65,9 +62,7 @@ impl<T: Send> Shards<T> {
 /// Takes all timers out of a shard; false if some are left, or if another thread holds the shard.
 fn sweep<T>(entry: &ShardEntry<T>, values: &mut Vec<T>) -> bool {
     let Some(mut guard) = entry.shard.try_lock() else { return false };
-    // At the last tick, every timer of the shard is due.
-    let more = guard.poll(Tick::MAX, usize::MAX, |timer| values.push(timer.value));
-    debug_assert!(!more, "an unlimited budget was used up");
+    guard.drain(|value| values.push(value));
     drop(guard);
     // A timer behind an inbox cell that is not filled yet still counts in `next_wake`.
     entry.shard.next_wake().is_none()

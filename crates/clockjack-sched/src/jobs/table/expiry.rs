@@ -219,7 +219,7 @@ impl<P> JobTable<P> {
         if backlog > limit {
             if let Some(won) = self.job_state(slot).cancel(false) {
                 self.warn(Warning::BacklogExceeded { job, backlog, limit });
-                if won != CancelWon::HandedOver {
+                if won != CancelWon::NotWaiting {
                     // It has no timer any more, so the wheel is not needed.
                     let payload = self.reap_disarmed(slot, PayloadDrop::Later);
                     debug_assert!(payload.is_none(), "the payload is in the due list");
