@@ -21,19 +21,19 @@
 //!
 //! * [`ParkMode::Idle`]: the actor waits for a message or a wake-up. `park` sets the bit *idle* of
 //!   the mailbox word by one compare-and-swap from the word that the poll saw when it found the
-//!   mailbox empty. A message that arrived since then, or a waker that ran since then, has changed
-//!   the word, so the compare-and-swap fails and the executor polls the cell again.
+//!   mailbox empty. A message that arrived since then, or a wake-up since then, has changed the
+//!   word, so the compare-and-swap fails and the executor polls the cell again.
 //! * [`ParkMode::Wait`]: the actor waits for a wake-up only, for example while it is suspended.
 //!   `park` sets the bit *parked*, also if messages arrive, but not if the word is *notified*.
 //!
-//! Both modes and all wakers change the same word, so the changes have an order: a wake-up between
-//! the last check of the poll and the parking makes the parking fail, and a wake-up after the
-//! parking finds the bit *idle* or *parked*. No wake-up is lost.
+//! Both modes and all wake-ups change the same word, so the changes have an order: a wake-up
+//! between the last check of the poll and the parking makes the parking fail, and a wake-up after
+//! the parking finds the bit *idle* or *parked*. No wake-up is lost.
 //!
-//! A waker performs three steps, in this order: (1) it sets the flag of its cause, and WOKEN, in
-//! the flag word; (2) it notifies the mailbox word, which sets *notified* and clears *idle* and
-//! *parked*; (3) if one of these two bits was set, it enqueues the cell. The runner may clear the
-//! flags between steps 1 and 2. See `restore_woken` for why this is safe.
+//! A thread that wakes the cell performs three steps, in this order: (1) it sets the flag of its
+//! cause, then WOKEN, in the flag word; (2) it notifies the mailbox word, which sets *notified* and
+//! clears *idle* and *parked*; (3) if one of these two bits was set, it enqueues the cell. The
+//! runner may clear the flags between steps 1 and 2. See `restore_woken` for why this is safe.
 //!
 //! # Stages
 //!
@@ -454,6 +454,10 @@ impl<A: Actor, F: FnMut() -> A + 'static> CustomTask for Cell<A, F> {
 
     fn kind() -> TypeId {
         TypeId::of::<A::Msg>()
+    }
+
+    fn prefix() -> TypeId {
+        TypeId::of::<header::ActorHeader>()
     }
 
     fn name() -> &'static str {

@@ -111,7 +111,10 @@ mod carried_span;
 mod cell;
 #[doc(hidden)]
 pub mod generated;
+#[doc(hidden)]
+pub mod inspect;
 mod mailbox;
+mod room;
 pub mod root;
 mod services;
 pub mod shutdown;

@@ -64,6 +64,7 @@ use crate::{
         SystemEvent,
     },
     mailbox::dead_letters::{self, DeadLetterInfo},
+    room::{Segments, with_room},
     shutdown::Reason,
 };
 
@@ -91,8 +92,9 @@ pub(crate) struct SystemInner {
     escalations: Escalations,
     /// Whether there is a sink, to which refused failures are offered again.
     has_sink: bool,
-    on_escalation: SpinLock<Vec<Arc<OnEscalation>>>,
+    on_escalation: Vec<OnEscalation>,
     on_failure: Vec<OnFailure>,
+    on_refusals: Vec<refusals::OnRefusals>,
     /// The observer of failures at the root; `None` while it is being called.
     root_observer: SpinLock<Option<RootObserver>>,
     terminates_on_escalation: bool,
@@ -131,7 +133,7 @@ type RootObserver = Box<dyn FnMut(&RootFailure) + Send>;
 /// Actor cells whose last reference was held by a child that has been freed.
 #[derive(Default)]
 struct DeferredDrops {
-    cells: Vec<AnyActor>,
+    cells: Segments<AnyActor>,
     /// A thread is dropping them.
     is_draining: bool,
 }
@@ -341,6 +343,10 @@ impl SystemInner {
         self.guardians.with(|all| all.as_ref().map(|guardians| guardians.user.clone()))
     }
 
+    pub(crate) fn root_guardian(&self) -> Option<AnyActor> {
+        self.guardians().map(|guardians| guardians.root)
+    }
+
     fn guardians(&self) -> Option<Guardians> {
         self.guardians.with(|guardians| guardians.clone())
     }
@@ -411,7 +417,7 @@ impl SystemInner {
         // Release: publishes everything that was allocated before.
         self.is_sealed.store(true, Release);
         self.hub.seal();
-        self.seal_refusals();
+        self.flush_refusals();
         let guardians = self.guardians();
         for actor in guardians.iter().flat_map(|guardians| spawn::descendants(&guardians.root)) {
             actor.parent_link_or_new();
@@ -526,8 +532,7 @@ impl SystemInner {
         self.observe_root(&info, catch_unwind);
         self.failed(&info);
         self.hub.publish_with(&info, |call| catch_unwind(call));
-        let listeners = self.on_escalation.with(|list| list.clone());
-        for listener in listeners {
+        for listener in &self.on_escalation {
             catch_unwind(&mut || listener(&info));
         }
         let text = info.to_string();
@@ -589,10 +594,11 @@ impl SystemInner {
     /// tree.
     pub(crate) fn defer_drop(&self, cell: Option<AnyActor>) {
         let Some(cell) = cell else { return };
-        let is_draining = self.deferred_drops.with(|deferred_drops| {
+        let enqueue = |deferred_drops: &mut DeferredDrops| {
             deferred_drops.cells.push(cell);
             core::mem::replace(&mut deferred_drops.is_draining, true)
-        });
+        };
+        let is_draining = with_room(&self.deferred_drops, |all| &mut all.cells, enqueue);
         if is_draining {
             // The thread that drains the list (this one, further up the stack, or another one)
             // drops the cell.
@@ -617,6 +623,7 @@ impl SystemInner {
     /// Called when the last actor has stopped.
     pub(crate) fn root_stopped(&self) {
         let guardians = self.guardians.with(Option::take);
+        self.flush_refusals();
         self.events.close();
         self.receptionist.close();
         let notice = self.termination.root_stopped();

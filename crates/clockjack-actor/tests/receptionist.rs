@@ -249,3 +249,33 @@ fn a_sealed_system_lists_nothing_more() {
     let refused = root.system().receptionist().register(&key(), &a).unwrap_err();
     assert_eq!(refused, ReceptionistError::Sealed);
 }
+
+#[test]
+fn services_that_threads_register_at_once_are_all_listed() {
+    const N_EACH: usize = 100;
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let desk = root.system().receptionist().clone();
+    let (reader, log) = reader(&mut root, "r", Mailbox::DEFAULT);
+    desk.subscribe(&key(), &reader).unwrap();
+    let spawn = |n: usize| root.spawn(&n.to_string(), Props::from_fn(|_, _: Job| Ok(Next::Stay)));
+    let all: Vec<_> = (0..4 * N_EACH).map(spawn).map(Result::unwrap).collect();
+    thread::scope(|scope| {
+        for some in all.chunks(N_EACH) {
+            let desk = &desk;
+            scope
+                .spawn(move || some.iter().for_each(|one| _ = desk.register(&key(), one).unwrap()));
+        }
+    });
+    let listing = desk.find(&key());
+    assert!(all.iter().all(|one| listing.services().contains(one)));
+    assert_eq!((listing.services().len(), desk.listed()), (all.len(), all.len() + 1));
+    thread::scope(|scope| {
+        for some in all.chunks(N_EACH) {
+            let desk = &desk;
+            scope.spawn(move || some.iter().for_each(|one| assert!(desk.deregister(&key(), one))));
+        }
+    });
+    assert_eq!((desk.find(&key()).services().len(), desk.listed()), (0, 1));
+    root.run_until_idle();
+    assert_eq!(log.take().last().map(String::as_str), Some("workers: "));
+}

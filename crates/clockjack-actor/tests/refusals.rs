@@ -214,6 +214,62 @@ fn the_worst_mailbox_is_reported_after_a_second_and_then_more_and_more_seldom() 
 }
 
 #[test]
+fn a_listener_is_called_without_subscribers_and_at_the_termination() {
+    let log = Log::default();
+    let told = log.clone();
+    let builder = ActorSystem::builder("t")
+        .on_refusals(|_, _| panic!("a listener may panic"))
+        .on_refusals(move |system, refusals| {
+            told.add(format!("{} {} {refusals}", system.name(), refusals.path));
+        });
+    let (mut root, clock) = start(builder);
+    let one = bounded(&mut root, "one", 1);
+    root.run_until_idle();
+    for n in 0..4 {
+        _ = one.tell(n);
+    }
+    root.run_until_idle();
+    assert!(log.take().is_empty());
+    clock.advance(Duration::from_secs(1));
+    root.run_until_idle();
+    assert_eq!(log.take(), ["t /user/one the mailbox was full and has refused 3 messages"]);
+    for n in 0..3 {
+        _ = one.tell(n);
+    }
+    let end = root.system().shutdown();
+    root.run_until_idle();
+    assert!(end.report().is_some());
+    assert_eq!(log.take(), ["t /user/one the mailbox was full and has refused 2 messages"]);
+    drop(root);
+    assert!(log.take().is_empty());
+}
+
+#[test]
+fn a_sealed_system_does_not_call_listeners_before_it_terminates() {
+    let log = Log::default();
+    let told = log.clone();
+    let builder = ActorSystem::builder("t").on_refusals(move |_, refusals| {
+        told.add(format!("{} {refusals}", refusals.path));
+    });
+    let (mut root, clock) = start(builder);
+    let one = bounded(&mut root, "one", 1);
+    root.run_until_idle();
+    _ = one.tell(0);
+    _ = one.tell(0);
+    root.seal();
+    assert_eq!(log.take(), ["/user/one the mailbox was full and has refused 1 message"]);
+    for _ in 0..3 {
+        for n in 0..4 {
+            _ = one.tell(n);
+        }
+        root.run_until_idle();
+        clock.advance(Duration::from_secs(3600));
+    }
+    assert!(log.take().is_empty());
+    assert_eq!(one.refused(), 11);
+}
+
+#[test]
 fn the_worst_of_many_mailboxes_is_found() {
     let (mut root, clock) = start(ActorSystem::builder("t"));
     let log = Log::default();

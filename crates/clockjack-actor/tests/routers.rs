@@ -11,10 +11,12 @@ use std::thread;
 
 use bench::{Log, start};
 use clockjack_actor::{
-    Actor, ActorRef, ActorSystem, Backoff, Context, DeadLetterReason, EventKinds, Failure, Group,
-    Mailbox, Next, Overflow, Pool, Props, RootContext, ServiceKey, Strategy, SystemEvent,
-    router::Resizer,
+    Actor, ActorRef, ActorSystem, Backoff, Context, DeadLetterReason, DispatcherId, EventKinds,
+    Failure, Group, Mailbox, Next, Overflow, Pool, Props, RootContext, ServiceKey, Strategy,
+    SystemEvent,
+    router::{PoolHandle, Resizer},
 };
+use clockjack_sched::SchedulerConfig;
 use clockjack_time::ManualClock;
 
 /// Records which routee got which message.
@@ -252,6 +254,52 @@ fn a_retired_routee_handles_what_it_has_before_it_stops() {
     root.run_until_idle();
     assert!(second.is_stopped());
     drop(pool);
+}
+
+/// A pool whose second routee has messages, in a system whose scheduler takes no more jobs.
+fn pool_without_jobs(
+    log: &Log,
+    is_closed: bool,
+) -> (RootContext, PoolHandle<Job>, [ActorRef<Job>; 2]) {
+    let scheduler = SchedulerConfig { quota: 1, internal_reserve: 0, ..SchedulerConfig::DEFAULT };
+    let (mut root, _) = start(ActorSystem::builder("t").scheduler(scheduler));
+    let pool = Pool::round_robin(2, worker(log));
+    let handle = pool.handle();
+    let pool = root.spawn("pool", pool).unwrap();
+    root.run_until_idle();
+    let second = root.system().lookup::<Job>("/user/pool/$2").unwrap();
+    let jobs = root.system().scheduler().jobs().clone();
+    if is_closed {
+        jobs.shutdown();
+    } else {
+        let hour = Duration::from_secs(3600);
+        drop(jobs.schedule_once_fn(hour, DispatcherId::DEFAULT, |_| ()).unwrap());
+    }
+    send(&second, 0..100);
+    (root, handle, [pool, second])
+}
+
+#[test]
+fn a_routee_retires_although_the_scheduler_takes_no_job() {
+    for is_closed in [false, true] {
+        let log = Log::default();
+        let (mut root, handle, [_pool, second]) = pool_without_jobs(&log, is_closed);
+        // The router is idle, so it cannot send anything to this routee any more.
+        handle.resize(1).unwrap();
+        root.run_until_idle();
+        assert_eq!(by_routee(&log.take())["$2"].len(), 100);
+        assert!(second.is_stopped());
+
+        let (mut root, handle, [pool, second]) = pool_without_jobs(&log, is_closed);
+        // The router has a message, and an old copy of the list.
+        send(&pool, [100]);
+        handle.resize(1).unwrap();
+        assert!(!second.is_stopped());
+        root.run_until_idle();
+        let got = by_routee(&log.take());
+        assert_eq!((got["$1"].len(), got["$2"].len()), (1, 100));
+        assert!(second.is_stopped(), "the router has asked it to retire");
+    }
 }
 
 #[test]
@@ -567,4 +615,21 @@ fn a_resizer_grows_a_pool_whose_routees_wait_with_messages_behind_them() {
         pass(&mut root, &clock, Duration::from_millis(20));
     }
     assert!(handle.len() > 1, "all of one are busy, and more is to come");
+}
+
+#[test]
+fn a_pool_of_many_routees_reaches_all_of_them() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let log = Log::default();
+    let pool = Pool::round_robin(100, worker(&log));
+    let handle = pool.handle();
+    let pool = root.spawn("pool", pool).unwrap();
+    for n in [100, 64, 130] {
+        handle.resize(n).unwrap();
+        send(&pool, 0..n as u64);
+        root.run_until_idle();
+        let got = by_routee(&log.take());
+        assert_eq!(got.len(), n);
+        assert!(got.values().all(|jobs| jobs.len() == 1), "{got:?}");
+    }
 }

@@ -137,6 +137,27 @@ fn what_waits_comes_back_when_the_actor_stops() {
 }
 
 #[test]
+fn all_who_wait_for_room_of_an_actor_that_stops_are_woken() {
+    let (mut root, _) = start(ActorSystem::builder("t"));
+    let (actor, log) = clerk(&mut root, Mailbox::bounded(2));
+    [0, 1].into_iter().for_each(|n| actor.tell(n).unwrap());
+    // More than the actor refuses at a time. It takes the message that stops it before it gives
+    // anybody room.
+    let mut waiting: Vec<_> = (2..200).map(|n| actor.send(n)).collect();
+    let woken: Vec<_> = waiting.iter().map(|_| Arc::new(Woken::default())).collect();
+    for (one, woken) in waiting.iter_mut().zip(&woken) {
+        assert!(poll(one, woken).is_pending());
+    }
+    root.run_until_idle();
+    assert_eq!(log.take(), ["0"]);
+    for ((one, woken), n) in waiting.iter_mut().zip(&woken).zip(2..) {
+        assert_eq!(woken.0.load(SeqCst), 1, "the sender of {n}");
+        let Poll::Ready(Err(refused)) = poll(one, woken) else { panic!("{n} waits") };
+        assert_eq!(refused.into_inner(), n);
+    }
+}
+
+#[test]
 fn a_send_that_is_cancelled_was_sent_surely_or_never_is() {
     let (mut root, _) = start(ActorSystem::builder("t"));
     let (actor, log) = clerk(&mut root, Mailbox::bounded(1));

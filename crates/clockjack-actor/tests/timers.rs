@@ -20,5 +20,7 @@ mod reserve;
 mod scheduler;
 #[path = "timers/scripted_actor.rs"]
 mod scripted_actor;
+#[path = "timers/silence.rs"]
+mod silence;
 #[path = "timers/waits.rs"]
 mod waits;

@@ -39,17 +39,13 @@ pub(crate) fn actor(options: TokenStream, item: TokenStream, root_crate: RootCra
         return with_errors(block.item.to_token_stream(), errors);
     }
     let mut block = Block::parse(parsed, &mut errors);
-    let is_otherwise_valid = errors.count() == 0;
     if !options.is_local {
         block.check_send(&mut errors);
     }
     let shown = errors.finish().map_err(Error::into_compile_error).err();
-    let generated = if shown.is_none() {
-        Some(expand(&block, &options))
-    } else {
-        // With what is right: otherwise each use of the actor would be a further error.
-        (is_otherwise_valid && block.keep_valid()).then(|| expand(&block, &options))
-    };
+    // With what is right: otherwise each use of the actor would be a further error.
+    let is_expanded = shown.is_none() || options.is_root_known && block.refuse_invalid();
+    let generated = is_expanded.then(|| expand(&block, &options));
     [block.item.to_token_stream()].into_iter().chain(shown).chain(generated).collect()
 }
 
@@ -148,7 +144,7 @@ mod tests {
         let text = actor(quote!(), item, RootCrate::Actor).to_string();
         assert!(text.contains("fn other"), "{text}");
         assert!(text.contains("compile_error"), "{text}");
-        assert!(!text.contains("Counter :: inc"), "{text}");
+        assert!(!text.contains("Self :: inc"), "{text}");
     }
 
     #[test]
@@ -164,6 +160,8 @@ mod tests {
         assert!(text.contains(":: Actor for Counter"), "{text}");
         assert!(text.contains("Get {"), "{text}");
         assert!(!text.contains("Inc"), "{text}");
+        // The method that sends it is declared: each of its uses would be a further error.
+        assert!(text.contains("fn inc (& self , by : Rc < u32 > ,)"), "{text}");
         // A type without a name, or with a lifetime, is no actor.
         let item = quote!(
             impl<'a> Counter<'a> {
@@ -172,6 +170,15 @@ mod tests {
             }
         );
         let text = actor(quote!(), item, RootCrate::Actor).to_string();
+        assert!(text.contains("compile_error") && !text.contains(":: Actor for"), "{text}");
+        // The path of the actor crate was not read.
+        let item = quote!(
+            impl Counter {
+                #[msg]
+                fn inc(&mut self) {}
+            }
+        );
+        let text = actor(quote!(nonsense, crate = a), item, RootCrate::Actor).to_string();
         assert!(text.contains("compile_error") && !text.contains(":: Actor for"), "{text}");
     }
 

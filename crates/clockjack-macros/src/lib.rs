@@ -168,8 +168,9 @@ use crate::actor::RootCrate;
 ///   instead of `&str`, `Vec<u8>` instead of `&[u8]`; `&'static str` is allowed. An actor cannot
 ///   have lifetime parameters either.
 /// * *A message moves to another thread*, and so does an answer: take `Arc<T>` instead of `Rc<T>`,
-///   or set the option `local`. Of other types that are not `Send`, the compiler reports the actor
-///   where it is spawned.
+///   or set the option `local`. Of other types that are not `Send`, the compiler says why at the
+///   parameter, and once more where the actor is spawned. What depends on a type parameter is
+///   checked only there.
 /// * *A message must have a concrete type*: no `impl Trait`, no generic methods, no `where` clause
 ///   on a method.
 /// * *A parameter needs a plain name*, since it becomes a field: no patterns, no `_`.

@@ -11,6 +11,7 @@ use crate::{
     Actor, ActorError, ActorPath, ActorRef, ActorSystem, IntoProps, MsgOf, SpawnError, Timers,
     cell::{
         CellState, PollOf, any,
+        children::{Direction, read_all},
         header::{STOP, SystemSend},
         spawn,
     },
@@ -182,7 +183,8 @@ impl<'c, A: Actor> Context<'c, A> {
     pub fn children(&self) -> impl Iterator<Item = ActorPath> + use<A> {
         let children = self.poll.shared().header.children();
         let paths: Vec<_> = children.map_or_else(Vec::new, |children| {
-            children.with(|children| children.oldest_first().map(|c| c.path.clone()).collect())
+            let all = read_all(children, Direction::OldestFirst);
+            all.into_iter().map(|child| child.path.clone()).collect()
         });
         paths.into_iter()
     }

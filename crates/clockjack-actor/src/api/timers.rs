@@ -3,8 +3,8 @@
 //! # Roles and rules
 //!
 //! The **cell** has a table of timers, by key, with the message of each timer, or the closure that
-//! makes it. The **scheduler** has one job per timer, which knows the actor, a slot and a
-//! generation, and nothing about the message. When the job is due, it sends a **timer event**:
+//! makes it. The **scheduler** has one job per timer, which knows the actor, a slot of the table
+//! and a generation, and nothing about the message. When the job is due, it sends a `TimerFired`:
 //! the two numbers, the place of the event among the user messages, and a [`PendingDelivery`]. The
 //! event is not in the mailbox, so a full mailbox cannot lose it; the actor handles it after the
 //! messages that were in the mailbox when the timer fired, and before all later ones; the module

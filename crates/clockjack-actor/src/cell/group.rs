@@ -51,8 +51,10 @@
 //! wakes the child. Both do so under the lock of the table, so one of them sees the other: either
 //! the child finds that the attempt was made, or the sibling finds the mark.
 //!
-//! * A child that stops without an attempt, before its turn, is marked `PassedOver`: those
-//!   after it wait for the sibling before it, which finds them behind the mark.
+//! * A child that stops without an attempt, before its turn, is `Withdrawn`, and moved out of the
+//!   way to the oldest end: those after it wait for the sibling before it.
+//! * A child that has started while another thread was creating the sibling before it is marked
+//!   `PassedOver`: those after it wait for that sibling, which finds them behind the mark.
 //! * A child that has made its attempt waits for nobody, even if the attempt has failed and the
 //!   child makes another one: its entry cannot be marked any more.
 //! * A child that joins a group before its first attempt makes none until the group starts it.
@@ -61,7 +63,7 @@ use core::time::Duration;
 
 use super::{
     AnyPoll, CellVTable,
-    children::{ChildPhase, Children},
+    children::{ChildPhase, Children, Direction, Search, Start, read_all, read_some, search},
 };
 use crate::{
     Scope,
@@ -107,7 +109,7 @@ impl dyn CellVTable + '_ {
         restart: Option<RestartOptions>,
     ) {
         let oldest = (scope == Scope::RestForOne).then_some(failed);
-        with_children(poll, |children| children.join_group(oldest, restart.is_none()));
+        join_group(poll, oldest, restart.is_none());
         let rare = self.rare_or_new();
         let group = rare.group.get_or_insert(Group {
             options: RestartOptions::DEFAULT,
@@ -136,7 +138,7 @@ impl dyn CellVTable + '_ {
         let Some(rare) = self.rare_mut() else { return };
         let (Some(group), None) = (&mut rare.group, &rare.stopping_child) else { return };
         let options = RestartOptions { delay: None, part: RestartPart::End, ..group.options };
-        if let Some((child, stops)) = with_children(poll, Children::next_to_end).flatten() {
+        if let Some((child, stops)) = search_children(poll, Children::next_to_end) {
             child.clear_flags(FAILED);
             if stops {
                 child.wake_with(STOP);
@@ -150,7 +152,7 @@ impl dyn CellVTable + '_ {
         if waits || group.starting.is_some() {
             return;
         }
-        if let Some(child) = with_children(poll, Children::next_to_start).flatten() {
+        if let Some(child) = search_children(poll, Children::next_to_start) {
             group.starting = Some(child.clone());
             let delay = group.delay.take();
             self.all_have_stopped();
@@ -206,7 +208,10 @@ impl dyn CellVTable + '_ {
         let Some(rare) = self.rare_mut() else { return };
         if rare.group.take().is_some() {
             rare.stopping_child = None;
-            with_children(poll, Children::dissolve_group);
+            let Some(children) = poll.shared().children() else { return };
+            for child in read_all(children, Direction::NewestFirst) {
+                children.with(|children| children.leave_group(&child));
+            }
         }
     }
 
@@ -258,11 +263,11 @@ impl dyn CellVTable + '_ {
 
     /// This actor has made its first attempt to start, or stops without one: the sibling that was
     /// spawned after it may start.
-    pub(super) fn pass_turn(&self, poll: &AnyPoll<'_>) {
+    pub(super) fn pass_turn(&self, poll: &AnyPoll<'_>, stops: bool) {
         let Some(parent) = starts_in_order(poll) else { return };
         let me = poll.self_ref();
         let children = parent.children();
-        let next = children.and_then(|children| children.with(|all| all.made_attempt(&me)));
+        let next = children.and_then(|children| children.with(|all| all.made_attempt(&me, stops)));
         if let Some(next) = next {
             next.wake();
         }
@@ -279,6 +284,23 @@ pub(super) fn is_its_turn(poll: &AnyPoll<'_>) -> bool {
 /// The parent of this actor, if it starts its children in order.
 fn starts_in_order<'p>(poll: &'p AnyPoll<'_>) -> Option<&'p AnyActor> {
     poll.shared().parent.as_ref().filter(|parent| parent.starts_children_in_order)
+}
+
+/// Puts children into the group of their parent: all, or one and those after it.
+fn join_group(poll: &AnyPoll<'_>, oldest: Option<&AnyActor>, stops: bool) {
+    let Some(children) = poll.shared().children() else { return };
+    let start = oldest.map_or(Start::Begin, Start::At);
+    let joining = read_some(children, Direction::OldestFirst, start, usize::MAX);
+    for child in joining.iter().rev() {
+        children.with(|children| children.join_group(child, stops));
+    }
+}
+
+fn search_children<T>(
+    poll: &AnyPoll<'_>,
+    part: impl FnMut(&mut Children) -> Search<T>,
+) -> Option<T> {
+    search(poll.shared().children()?, part)
 }
 
 fn with_children<R>(poll: &AnyPoll<'_>, act: impl FnOnce(&mut Children) -> R) -> Option<R> {

@@ -10,18 +10,18 @@
 //!   9 WOKEN             6 STOPPED    3 STOP       0 SYSTEM_QUEUE
 //! ```
 //!
-//! A producer performs three steps: it stores its data (a node in a queue, a command in the parent
-//! link), then sets the flag by a read-modify-write, then wakes the cell by notifying its
-//! mailbox word, which publishes the first two steps. The runner clears the one-shot flags by one
-//! read-modify-write *before* it reads the data that they announce. So a producer that stores data
-//! after the runner has read it also sets its flag after the runner has cleared it, and the next
-//! poll sees the flag.
+//! A producer stores its data (a node in a queue, a command in the parent link), sets the flag by a
+//! read-modify-write, and then wakes the cell (the three steps of `cell`, of which setting the flag
+//! is the first). The notification of the mailbox word publishes the data and the flag. The runner
+//! clears the one-shot flags by one read-modify-write *before* it reads the data that they
+//! announce. So a producer that stores data after the runner has read it also sets its flag after
+//! the runner has cleared it, and the next poll sees the flag.
 //!
 //! * SYSTEM_QUEUE: the [system queue](crate::mailbox::system_queue) is not empty.
 //! * CHILD_STOPPED: the list of [stopped children](ActorHeader::push_stopped_child) is not empty.
 //! * FUTURES: one of the actor's futures was woken.
-//! * WOKEN: a waker has notified the runner, maybe for a reason that has no flag. Set before the
-//!   notification, and by the runner itself if it finds a notification but no flag.
+//! * WOKEN: a thread has notified the runner, maybe for a reason that has no flag. Set before the
+//!   notification, and by the runner itself whenever it fails to go idle (`restore_woken`).
 //! * STOP, RESUME, RESTART: commands of the supervisor. A flag needs no memory, so a command can
 //!   always be given. STOP is never cleared. If both RESUME and RESTART are set, RESTART wins.
 //!   Further parameters of the command are already in the [parent link](ParentLink::set_command) of
@@ -62,7 +62,7 @@ use clockjack_sync::{
     Arc,
     link::{Link, Linked},
     primitive::atomic::{
-        AtomicPtr, AtomicU32,
+        AtomicBool, AtomicPtr, AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed},
     },
     spin_lock::SpinLock,
@@ -145,6 +145,8 @@ struct RareShared {
     /// How many messages the full mailbox has returned to their senders.
     refused: Counter,
     restarts: Counter,
+    /// Between the begin and the end of a restart; for displays only.
+    is_restarting: AtomicBool,
 }
 
 // SAFETY: the system is shared. Messages in the list of waiters are inserted and removed by
@@ -329,6 +331,7 @@ impl ActorHeader {
             waiters: AtomicPtr::new(ptr::null_mut()),
             refused: Counter::new(),
             restarts: Counter::new(),
+            is_restarting: AtomicBool::new(false),
         }));
         // Release: publishes the new allocation; pairs with `rare`.
         match self.rare.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
@@ -374,6 +377,18 @@ impl ActorHeader {
     /// How often the actor was restarted.
     pub(crate) fn restarts(&self) -> usize {
         self.rare().map_or(0, |rare| rare.restarts.get())
+    }
+
+    /// A restart begins or has ended. For the runner.
+    pub(crate) fn set_restarting(&self, is_restarting: bool) {
+        // Relaxed: for displays; no decision depends on it.
+        self.rare_or_new().is_restarting.store(is_restarting, Relaxed);
+    }
+
+    /// Whether the actor is being restarted.
+    pub(crate) fn is_restarting(&self) -> bool {
+        // Relaxed: as above.
+        self.rare().is_some_and(|rare| rare.is_restarting.load(Relaxed))
     }
 
     /// The senders that wait for room; none if there never was one.

@@ -35,10 +35,10 @@
 //! after the other the first has no later position, and its event is not behind the other in the
 //! system queue.
 //!
-//! *Why nothing waits forever.* The position of an event was claimed when the event was made, so
-//! the runner reaches it as soon as it has taken what was inside then: at most one mailbox full. An
-//! eviction only moves the runner closer. When the mailbox is empty, every position is reached, so
-//! the actor never goes idle with an event in its list.
+//! *Why nothing waits forever.* When an event is made, all positions before that of the event are
+//! claimed already, so the runner reaches the event as soon as it has taken what was inside then:
+//! at most one mailbox full. An eviction only moves the runner closer. When the mailbox is empty,
+//! every position is reached, so the actor never goes idle with an event in its list.
 //!
 //! *Memory.* The list has room for one event per timer: it is reserved when a timer is set. Rules 2
 //! and 5 keep it at that: an event is in the list only as long as its timer is in the table.

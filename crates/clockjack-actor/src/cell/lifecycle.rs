@@ -7,7 +7,9 @@ use clockjack_sync::{backoff, mail::Pop, primitive::hint};
 
 use super::{
     AnyPoll, Budget, Cell, CellVTable, Outcome, PENDING, ParkMode, PendingSignal, PollOf, Stage,
-    WAS_STARTED, Watchers, any, empty_token,
+    WAS_STARTED, Watchers, any,
+    children::{Children, search},
+    empty_token,
     group::Hold,
     poll_again_after_wait, pop,
     priority::{Item, priority_of},
@@ -100,8 +102,14 @@ impl dyn CellVTable + '_ {
 
     /// Reports a start that the parent has commanded.
     fn report_start(&mut self, poll: &AnyPoll<'_>) {
-        let is_commanded =
-            self.rare_mut().is_some_and(|rare| core::mem::take(&mut rare.is_commanded));
+        let is_commanded = self.rare_mut().is_some_and(|rare| {
+            // An actor without rare state was never restarted. Nothing is allocated for one that
+            // was not.
+            if poll.shared().is_restarting() {
+                poll.shared().set_restarting(false);
+            }
+            core::mem::take(&mut rare.is_commanded)
+        });
         if let (true, Some(parent)) = (is_commanded, &poll.shared().parent) {
             let (me, now) = (poll.self_ref(), poll.nanos());
             drop(parent.send_child_report(&me, |report| report.restarted_nanos = Some(now)));
@@ -153,7 +161,7 @@ impl dyn CellVTable + '_ {
         }
         self.close_mail();
         self.cancel_incarnation();
-        self.pass_turn(poll);
+        self.pass_turn(poll, true);
         poll.shared().close_children();
         self.stop_children(poll);
     }
@@ -180,7 +188,7 @@ impl dyn CellVTable + '_ {
     /// Stops the child that was started last; when it has stopped, the one before it follows.
     pub(super) fn stop_next_child(&mut self, poll: &AnyPoll<'_>) {
         let Some(children) = poll.shared().children() else { return };
-        let Some(next) = children.with(|children| children.next_to_stop()) else {
+        let Some(next) = search(children, Children::next_to_stop) else {
             return self.all_have_stopped();
         };
         next.wake_with(STOP);
@@ -252,6 +260,7 @@ impl dyn CellVTable + '_ {
             return;
         }
         self.status_mut().stage = Stage::Restarting;
+        poll.shared().set_restarting(true);
         poll.shared().clear_flags(FAILED);
         self.cancel_incarnation();
         let result = self.deliver_signal(Signal::PreRestart);
@@ -370,7 +379,7 @@ impl dyn CellVTable + '_ {
         self.close_mail();
         self.cancel_owned(false);
         self.drop_actor();
-        self.pass_turn(poll);
+        self.pass_turn(poll, true);
         self.drain_mailbox_now();
         self.announce_stop(poll);
         let header = poll.shared();
@@ -379,7 +388,7 @@ impl dyn CellVTable + '_ {
         header.close_children();
         while let Some(children) = header.children()
             && let Some(child) = children.with(|children| {
-                let last = children.newest_first().next().cloned()?;
+                let last = children.newest().cloned()?;
                 children.remove(&last)
             })
         {

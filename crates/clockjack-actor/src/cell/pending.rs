@@ -66,7 +66,7 @@ impl dyn CellVTable + '_ {
             // Other threads may have started children below a guardian before its first poll.
             was_started = true;
             self.start(poll);
-            self.pass_turn(poll);
+            self.pass_turn(poll, false);
         }
         let stopped = (flags & CHILD_STOPPED != 0).then(|| header.take_stopped_children());
         self.collect_arrived(poll, flags);

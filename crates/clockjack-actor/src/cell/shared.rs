@@ -44,6 +44,15 @@ pub(crate) fn next_position(actor: &AnyActor) -> Position {
     prefix.next_position.get()
 }
 
+/// How many messages were accepted by the mailbox of an actor, and whether the actor has gone idle
+/// since the last one. For displays.
+#[expect(unsafe_code, reason = "the message type of the actor is not known")]
+pub(crate) fn accepted(actor: &AnyActor) -> (usize, bool) {
+    // SAFETY: as in `next_position`.
+    let prefix = ManuallyDrop::new(unsafe { CustomTaskRef::<Prefix>::from_raw(actor.as_raw()) });
+    (prefix.next_position.claimed(), prefix.next_position.is_idle())
+}
+
 /// Whether the sender of an accepted message must wake the receiver.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accepted {

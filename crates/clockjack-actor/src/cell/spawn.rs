@@ -16,7 +16,7 @@ use crate::{
     carried_span::{HAS_SPANS, has_spans},
     cell::{
         Cell,
-        children::{Children, NotReserved},
+        children::{self, Children, Direction, NotReserved, Start, read_some},
         header::{ActorHeader, AnyActor, STOP, SystemSend},
         shared::ActorShared,
     },
@@ -127,7 +127,7 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
     let Some(children) = parent.children_or_new() else {
         return Err(SpawnError::new(SpawnErrorKind::Stopping, props));
     };
-    let reserved = match children.with(|children| children.reserve(path.clone())) {
+    let reserved = match children::reserve(children, &path) {
         Ok(index) => NameReservation { parent, children, index },
         Err(refused) => return Err(SpawnError::new(kind_of(refused, path), props)),
     };
@@ -148,8 +148,8 @@ pub(crate) unsafe fn spawn_named<P: IntoProps>(
             |cell| {
                 let child = crate::actor_ref::untyped(cell.clone());
                 let in_order = parent.starts_children_in_order;
-                is_closed =
-                    children.with(|children| children.fill(reserved.index, child, in_order));
+                let fill = |all: &mut Children| all.fill(reserved.index, child, in_order);
+                (is_closed, _) = children.with(fill);
             },
         )
     };
@@ -186,10 +186,8 @@ struct NameReservation<'p> {
 
 impl Drop for NameReservation<'_> {
     fn drop(&mut self) {
-        let is_closed = self.children.with(|children| {
-            children.cancel(self.index);
-            children.is_closed
-        });
+        let cancel = |children: &mut Children| (children.cancel(self.index), children.is_closed);
+        let (_, is_closed) = self.children.with(cancel);
         if is_closed {
             // The parent may wait for this name to be released.
             self.parent.wake();
@@ -304,7 +302,9 @@ pub(crate) fn first_descendants(top: &AnyActor, actors_max: usize) -> Vec<AnyAct
     {
         if let Some(children) = next.children() {
             let rest = actors_max - all.len();
-            children.with(|children| open.extend(children.newest_first().take(rest).cloned()));
+            let mut found = read_some(children, Direction::OldestFirst, Start::Begin, rest);
+            found.reverse();
+            open.append(&mut found);
         }
         all.push(next);
     }

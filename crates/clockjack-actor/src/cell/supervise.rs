@@ -8,7 +8,7 @@ use clockjack_sync::Arc;
 
 use super::{
     AnyPoll, CellVTable, SUPERVISED, Stage, WAS_STARTED,
-    children::ChildPhase,
+    children::{ChildPhase, Direction, read_all},
     lifecycle::{EscalationOutcome, catch_and_discard},
     own_timer::{self, OwnTimer},
 };
@@ -150,7 +150,11 @@ impl dyn CellVTable + '_ {
             // Children that were added since then are suspended from the beginning.
             return;
         }
-        for child in children.with(|children| children.suspend(true)) {
+        children.with(|children| children.suspend_new(true));
+        for child in read_all(children, Direction::NewestFirst) {
+            if !children.with(|children| children.suspend(&child, true)) {
+                continue;
+            }
             // A child without children has nobody to suspend in turn; it sees the count before its
             // next message.
             if child.children().is_some() {
@@ -167,8 +171,12 @@ impl dyn CellVTable + '_ {
         }
         rare.children_are_suspended = false;
         let Some(children) = poll.shared().children() else { return };
-        let resumed = children.with(|children| children.suspend(false));
-        resumed.iter().for_each(|child| child.wake());
+        children.with(|children| children.suspend_new(false));
+        for child in read_all(children, Direction::NewestFirst) {
+            if children.with(|children| children.suspend(&child, false)) {
+                child.wake();
+            }
+        }
     }
 
     /// A child has failed and waits for a decision.

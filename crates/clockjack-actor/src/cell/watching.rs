@@ -1,6 +1,6 @@
 //! Death watch: who watches whom, and children that have stopped.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 use core::any::Any;
 
 use clockjack_exec::Pid;
@@ -171,18 +171,17 @@ impl dyn CellVTable + '_ {
     /// A child has stopped and is removed.
     pub(super) fn child_stopped(&mut self, poll: &AnyPoll<'_>, child: &AnyActor) {
         let Some(children) = poll.shared().children() else { return };
-        let Some((gone, is_watched)) = children.with(|children| children.remove(child)) else {
-            return;
-        };
+        let Some(removed) = children.with(|children| children.remove(child)) else { return };
+        let (gone, is_watched) = (&removed.child, removed.is_watched);
         let pid = gone.pid();
         if let Some(rare) = self.rare_mut() {
             if !rare.suspended.is_empty() {
                 rare.suspended.remove(&pid);
             }
-            if rare.stopping_child.take_if(|one| one.ptr_eq(&gone)).is_some() {
+            if rare.stopping_child.take_if(|one| one.ptr_eq(gone)).is_some() {
                 self.after_stop(poll);
             } else {
-                self.member_has_gone(poll, &gone);
+                self.member_has_gone(poll, gone);
             }
         }
         if is_watched {
@@ -196,12 +195,11 @@ impl dyn CellVTable + '_ {
     /// Before a restart that stops the children: removes all watches of children, so that no
     /// notification arrives.
     pub(super) fn drop_child_watches(&mut self, poll: &AnyPoll<'_>) {
-        let Some(children) = poll.shared().children() else { return };
-        let mut pids = alloc::vec::Vec::new();
-        children.with(|children| {
-            pids.extend(children.newest_first().map(|child| child.pid()));
-            children.unwatch_all();
-        });
+        let Some(rare) = self.rare_mut() else { return };
+        // The watch of any other actor has a node, and the stop of a child is not reported yet.
+        let is_of_child = |watch: &Watch| watch.node.is_none() && !watch.is_terminated;
+        let of_children = rare.watching.iter().filter(|(_, watch)| is_of_child(watch));
+        let pids = of_children.map(|(pid, _)| *pid).collect::<Vec<_>>();
         for pid in pids {
             let watched = self.rare_mut().and_then(|rare| rare.watching.remove(&pid));
             // The message is a value of the user, whose drop may panic.

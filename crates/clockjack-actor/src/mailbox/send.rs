@@ -16,16 +16,18 @@
 //!    reserved, WAITERS is set (WAITERS also while cancelled messages remain to be dropped). The
 //!    thread that removes the last entry releases the reservation and clears WAITERS.
 //! 3. The runner reads the flag word before each message. If WAITERS is set, it takes the lock and,
-//!    as long as there are a waiting message and room, claims room in spite of the reservation and
-//!    moves the oldest message there. Then it wakes the sender of the message.
+//!    as long as there are a waiting message and room, claims room in spite of the reservation for
+//!    the oldest message. It moves the message there after it has released the lock, because the
+//!    mailbox may allocate. Then it wakes the sender of the message.
 //! 4. A sender that is polled looks up its ticket. If the ticket is not in the list, the message
 //!    was moved. If it is, and the list is closed, the sender gets its message back. Otherwise it
 //!    stores its waker.
 //! 5. A sender that is cancelled removes its ticket. If the ticket was in the list, the message was
 //!    not sent and never will be; otherwise it was sent.
 //! 6. When the actor begins to stop, the runner closes the mailbox, and then, under the lock, the
-//!    list. It wakes all waiting senders; messages that were not moved belong to them. Requests of
-//!    an [`ask`](ActorRef::ask), which nobody polls for, are dropped by the runner.
+//!    list. It refuses the waiting senders, some at a time under the lock, and wakes them; messages
+//!    that were not moved belong to them. Requests of an [`ask`](ActorRef::ask), which nobody polls
+//!    for, are dropped by the runner.
 //!
 //! 7. The function of a mapped reference runs on the thread of the sender before the message claims
 //!    a position: a claim that is not written stops the runner, and the function is user code,
@@ -40,8 +42,8 @@
 //! forever*: a sender sets WAITERS and wakes the cell after it has entered the list. The runner
 //! cannot go idle while the mailbox is reserved, no matter how the mailbox became empty; so it
 //! polls once more, and a poll with an empty mailbox moves at least one message. After the list was
-//! closed it contains only messages whose senders were woken, and no further ones can arrive,
-//! because the attempt to reserve returns "closed".
+//! closed no further senders can enter it, because the attempt to reserve returns "closed", and the
+//! runner wakes all those that are in it.
 //!
 //! The lock is held for a few moves and one queue operation, and no user code runs inside: wakers
 //! and messages are dropped, and functions of mapped references called, after it was released.

@@ -124,7 +124,8 @@ pub(crate) struct ChildReport {
     pub(crate) failed: Option<FailedChild>,
 }
 
-/// The timer events that the actor has not read yet.
+/// The events of the cell's own timers that the actor has not read yet. A timer that the actor has
+/// set sends a `TimerFired` instead.
 #[derive(Default)]
 pub(crate) struct TimerEvents {
     /// A back-off has elapsed; the number says which.
@@ -137,7 +138,7 @@ pub(crate) struct TimerEvents {
     pub(crate) receive_timeout: Option<u32>,
 }
 
-/// One timer event.
+/// An event of one of the cell's own timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerEvent {
     BackoffOver(u32),

@@ -6,21 +6,23 @@
 //! Roles: *callers*, any thread, which register, deregister, find and subscribe; and *runners*, the
 //! workers that run the last poll of a stopping actor. They share one table under a lock.
 //!
-//! 1. A change of a key, the creation of the new listing, and the push of the listing into the
-//!    backlog of each subscriber are one step under the lock. So each subscriber receives one
-//!    listing per change, in the order of the changes. The drainer of its backlog sends the
-//!    listings, outside of the lock.
+//! 1. A caller prepares a change of a key outside of the lock: the new listing, from the present
+//!    one, and the memory. The replacement of the listing, and the push of the new one into the
+//!    backlog of each subscriber, are one step under the lock. It is refused if the key has changed
+//!    meanwhile; then the caller prepares another change. So each subscriber receives one listing
+//!    per change, in the order of the changes. The drainer of its backlog sends the listings,
+//!    outside of the lock.
 //! 2. Subscribing pushes the first listing in the same step. So a subscriber misses no later
 //!    change.
 //! 3. A stopped actor is removed from the table before its watchers are notified: by its runner, or
 //!    by the caller that lists the actor at that moment; see `listed_filter` of the system.
 //! 4. A timer retries a subscriber whose mailbox is full. If the backlog is full, the oldest
 //!    listing is dropped: a newer one contains more.
-//!
 
 mod key;
 mod table;
 
+use alloc::{boxed::Box, vec::Vec};
 use core::fmt;
 
 use clockjack_exec::{Handle, Pid, SendError};
@@ -32,8 +34,10 @@ use clockjack_sync::{
 };
 
 pub use self::key::{Listing, Registered, ServiceKey};
-use self::table::{KeyEntry, ServiceTable, ToNotify};
-use crate::{ActorRef, events::backlog::BacklogEntry, system::call_catching_panics};
+use self::table::{Addition, Change, KeyEntry, ServiceTable, Subscriber, ToNotify};
+use crate::{
+    ActorRef, events::backlog::BacklogEntry, room::with_room, system::call_catching_panics,
+};
 
 /// The most services, subscribers and groups, all together.
 pub const LISTED_MAX: usize = 1 << 16;
@@ -97,7 +101,7 @@ impl core::error::Error for ReceptionistError {}
 
 impl Receptionist {
     pub(crate) fn new(executor: Handle, scheduler: Scheduler) -> Self {
-        let table = SpinLock::new(ServiceTable::default());
+        let table = SpinLock::new(ServiceTable::new());
         Self(Arc::new(Inner { table, executor, scheduler }))
     }
 
@@ -114,9 +118,7 @@ impl Receptionist {
         service: &ActorRef<M>,
     ) -> Result<Registered<M>, ReceptionistError> {
         let pid = self.prepare_listing(service)?;
-        let (to_notify, removed) =
-            self.0.table.with(|table| table.add_service(key, service.clone(), pid))?;
-        drop(removed);
+        let to_notify = self.add_service(key, service, pid)?;
         self.deliver(key, to_notify);
         self.remove_if_stopped(service);
         Ok(Registered { key: key.clone(), service: service.clone() })
@@ -145,14 +147,7 @@ impl Receptionist {
         key: &ServiceKey<M>,
         service: &ActorRef<M>,
     ) -> bool {
-        let Some((to_notify, removed)) =
-            self.0.table.with(|table| table.remove_service(key, service))
-        else {
-            return false;
-        };
-        drop(removed);
-        self.deliver(key, to_notify);
-        true
+        self.remove_services(key, service.pid(), |one| one == service)
     }
 
     /// The actors that are registered under a key now, in the order of registration.
@@ -188,10 +183,21 @@ impl Receptionist {
         to: &ActorRef<Listing<M>>,
     ) -> Result<(), ReceptionistError> {
         let pid = self.prepare_listing(to)?;
-        let (to_notify, removed) =
-            self.0.table.with(|table| table.subscribe(key, to.clone(), pid))?;
-        drop(removed);
-        self.deliver(key, to_notify);
+        let mut new = Addition::new(Subscriber::new(to.clone()), KeyEntry::new(key, 1, 0));
+        let id = loop {
+            let step = with_room(
+                &self.0.table,
+                |table| table,
+                |table| table.subscribe(key, pid, &mut new),
+            );
+            match step? {
+                Ok(id) => break id,
+                Err(missing) => new.allocate(missing),
+            }
+        };
+        // With it, the subscriber that was replaced.
+        drop(new);
+        self.deliver_to(key, id, to);
         self.remove_if_stopped(to);
         Ok(())
     }
@@ -202,7 +208,7 @@ impl Receptionist {
         key: &ServiceKey<M>,
         to: &ActorRef<Listing<M>>,
     ) -> bool {
-        let removed = self.0.table.with(|table| table.unsubscribe(key, to));
+        let removed = self.0.table.with(|table| table.unsubscribe(key, |one| one.to == *to));
         removed.is_some()
     }
 
@@ -230,9 +236,82 @@ impl Receptionist {
 
     /// Removes an actor that has stopped.
     pub(crate) fn remove_actor(&self, pid: Pid) {
-        let tasks = self.0.table.with(|table| table.remove_actor(pid));
-        for task in tasks {
-            task(self);
+        let next = || self.0.table.with(|table| table.take_listed(pid));
+        let all = core::iter::from_fn(next).map(|(listed, _)| listed);
+        let mut all = all.collect::<Vec<_>>();
+        all.sort_unstable_by_key(|listed| listed.number);
+        for listed in all {
+            (listed.remove)(self, listed.name, pid);
+        }
+    }
+
+    /// Removes an actor that has stopped from the key with this name.
+    fn remove_from<M: Send + 'static>(&self, name: Arc<Box<str>>, pid: Pid) {
+        let key = ServiceKey::<M>::named(name);
+        let is_its = |one: &Subscriber<M>| one.to.pid() == pid;
+        while let Some(removed) = self.0.table.with(|table| table.unsubscribe(&key, is_its)) {
+            drop(removed);
+        }
+        self.remove_services(&key, pid, |one| one.pid() == pid);
+    }
+
+    /// The listing of a key, and the number of its subscribers.
+    fn present<M: Send + 'static>(&self, key: &ServiceKey<M>) -> (Option<Listing<M>>, usize) {
+        let present = self.0.table.with(|table| {
+            table.entry(key).map(|entry| (entry.listing.clone(), entry.subscribers.len()))
+        });
+        present.map_or((None, 0), |(listing, n_subscribers)| (Some(listing), n_subscribers))
+    }
+
+    /// Rule 1. Returns the subscribers to notify.
+    fn add_service<M: Send + 'static>(
+        &self,
+        key: &ServiceKey<M>,
+        service: &ActorRef<M>,
+        pid: Pid,
+    ) -> Result<ToNotify<M>, ReceptionistError> {
+        loop {
+            let (listing, n_subscribers) = self.present(key);
+            let services = listing.as_ref().map_or(&[][..], Listing::services);
+            if services.contains(service) {
+                self.0.table.with(|table| table.check())?;
+                return Ok(Vec::new());
+            }
+            let mut longer = Vec::with_capacity(services.len() + 1);
+            longer.extend(services.iter().cloned().chain([service.clone()]));
+            let mut change = Change::new(key, listing, n_subscribers, longer);
+            let commit = with_room(
+                &self.0.table,
+                |table| table,
+                |table| table.add_service(key, pid, &mut change),
+            );
+            if commit?.is_some() {
+                return Ok(change.to_notify);
+            }
+        }
+    }
+
+    /// Rule 1. Removes the services for which `is_it` returns true, which are those of one actor.
+    /// Returns false if there are none.
+    fn remove_services<M: Send + 'static>(
+        &self,
+        key: &ServiceKey<M>,
+        pid: Pid,
+        is_it: impl Fn(&ActorRef<M>) -> bool,
+    ) -> bool {
+        loop {
+            let (Some(listing), n_subscribers) = self.present(key) else { return false };
+            let services = listing.services();
+            let left: Vec<_> = services.iter().filter(|one| !is_it(one)).cloned().collect();
+            if left.len() == services.len() {
+                return false;
+            }
+            let mut change = Change::new(key, Some(listing), n_subscribers, left);
+            let commit = self.0.table.with(|table| table.remove_services(key, pid, &mut change));
+            if commit.is_some() {
+                self.deliver(key, change.to_notify);
+                return true;
+            }
         }
     }
 
@@ -328,8 +407,13 @@ impl Receptionist {
     /// A view of a key; checking it costs one load while nothing changes.
     pub(crate) fn view<M: Send + 'static>(&self, key: &ServiceKey<M>) -> View<M> {
         let version = Arc::new(AtomicUsize::new(0));
+        let mut new = Addition::new(version.clone(), KeyEntry::new(key, 0, 1));
         // If there is no room, or the system has terminated, the view stays empty.
-        let _ = self.0.table.with(|table| table.add_view(key, version.clone()));
+        while let Ok(Err(missing)) =
+            with_room(&self.0.table, |table| table, |table| table.add_view(key, &mut new))
+        {
+            new.allocate(missing);
+        }
         View { receptionist: self.clone(), version, key: key.clone() }
     }
 }

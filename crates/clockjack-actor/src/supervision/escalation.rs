@@ -30,7 +30,10 @@ use core::fmt;
 use clockjack_exec::Pid;
 use clockjack_sync::{Arc, spin_lock::SpinLock};
 
-use crate::failure_info::{EscalationStage, FailureInfo};
+use crate::{
+    failure_info::{EscalationStage, FailureInfo},
+    room::with_room,
+};
 
 /// Receives failures that no supervisor handled.
 ///
@@ -413,20 +416,22 @@ impl Escalations {
     }
 
     fn enqueue(&self, info: FailureInfo) -> Result<(), FailureInfo> {
-        self.inner.with(|inner| {
+        let enqueue = |inner: &mut Inner| {
             if inner.waiting.len() >= self.waiting_max {
                 inner.n_dropped = inner.n_dropped.wrapping_add(1);
                 return Err(info);
             }
             inner.waiting.push_back(info);
             Ok(())
-        })
+        };
+        with_room(&self.inner, |inner| &mut inner.waiting, enqueue)
     }
 
     /// Puts a failure back that has waited before. If another one has taken its room meanwhile, the
     /// queue exceeds its bound by one.
     fn requeue(&self, info: FailureInfo) {
-        self.inner.with(|inner| inner.waiting.push_back(info));
+        let requeue = |inner: &mut Inner| inner.waiting.push_back(info);
+        with_room(&self.inner, |inner| &mut inner.waiting, requeue);
     }
 }
 

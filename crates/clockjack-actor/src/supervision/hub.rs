@@ -4,7 +4,7 @@
 //! calls each subscriber outside of the lock, so a subscriber may itself publish, subscribe and
 //! unsubscribe. A subscriber that has unsubscribed does not receive later failures; a publication
 //! that is in progress on another thread may still call it once. Publishers wait for the lock,
-//! which its holders keep for a few instructions: the hub is for threads, not for interrupts.
+//! whose holders change the list of subscribers: the hub is for threads, not for interrupts.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{error::Error, fmt};

@@ -21,11 +21,11 @@ use clockjack_sync::{
 
 use super::{
     ActorSystem, DispatcherConfig, Guardians, OnEscalation, OnFailure, RootObserver, SystemInner,
-    dispatchers::Dispatchers, guardian::Guardian, shutdown::SystemShutdown,
+    dispatchers::Dispatchers, guardian::Guardian, refusals::OnRefusals, shutdown::SystemShutdown,
 };
 use crate::{
-    ActorPath, EscalationSink, EventStream, FailureEventHub, FailureInfo, Mailbox, Props,
-    Receptionist, RootFailure, Scope, Strategy, SystemEvent,
+    ActorPath, EscalationSink, EventStream, FailureEventHub, FailureInfo, Mailbox, MailboxRefusals,
+    Props, Receptionist, RootFailure, Scope, Strategy, SystemEvent,
     ask::{pool::SlotPool, waiting},
     carried_span::SpanSource,
     cell::{
@@ -55,8 +55,9 @@ pub struct SystemBuilder {
     users: Option<(Scope, Strategy)>,
     hub: FailureEventHub,
     sink: Option<Box<dyn EscalationSink>>,
-    on_escalation: Vec<Arc<OnEscalation>>,
+    on_escalation: Vec<OnEscalation>,
     on_failure: Vec<OnFailure>,
+    on_refusals: Vec<OnRefusals>,
     root_observer: Option<RootObserver>,
     dispatchers: Vec<DispatcherConfig>,
     on_start: Vec<OnStart>,
@@ -95,6 +96,7 @@ impl SystemBuilder {
             sink: None,
             on_escalation: Vec::new(),
             on_failure: Vec::new(),
+            on_refusals: Vec::new(),
             root_observer: None,
             dispatchers: Vec::new(),
             on_start: Vec::new(),
@@ -166,7 +168,7 @@ impl SystemBuilder {
         listener: impl Fn(&FailureInfo) + Send + Sync + 'static,
     ) -> Self {
         let listener: OnEscalation = Box::new(listener);
-        self.on_escalation.push(Arc::new(listener));
+        self.on_escalation.push(listener);
         self
     }
 
@@ -194,6 +196,31 @@ impl SystemBuilder {
         listener: impl Fn(&ActorSystem, &FailureInfo) + Send + Sync + 'static,
     ) -> Self {
         self.on_failure.push(Box::new(listener));
+        self
+    }
+
+    /// Adds a listener that is called with what
+    /// [`SystemEvent::MailboxRefusals`](crate::SystemEvent) reports: full mailboxes have returned
+    /// messages to their senders. It is called on the thread that fires the timers
+    /// of the system, and a last time when the system has terminated, if there is something to
+    /// report. A panic of the listener is caught, where the host can. In a sealed system it is not
+    /// called, because it may allocate memory; subscribers are informed there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use clockjack_actor::ActorSystem;
+    ///
+    /// let builder = ActorSystem::builder("shop")
+    ///     .on_refusals(|_, refusals| eprintln!("{}: {refusals}", refusals.path));
+    /// # let _ = builder;
+    /// ```
+    #[must_use]
+    pub fn on_refusals(
+        mut self,
+        listener: impl Fn(&ActorSystem, &MailboxRefusals) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_refusals.push(Box::new(listener));
         self
     }
 
@@ -336,8 +363,9 @@ impl SystemBuilder {
             has_sink,
             stop_timeout: self.stop_timeout,
             deferred_drops: SpinLock::default(),
-            on_escalation: SpinLock::new(self.on_escalation),
+            on_escalation: self.on_escalation,
             on_failure: self.on_failure,
+            on_refusals: self.on_refusals,
             root_observer: SpinLock::new(self.root_observer),
             terminates_on_escalation: self.terminates_on_escalation,
             termination: super::termination::TerminationState::new(),

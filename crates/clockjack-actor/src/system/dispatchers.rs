@@ -22,6 +22,7 @@ use crate::{
     ActorRef, IntoProps, MsgOf, SpawnError,
     cell::spawn::{self, Placement},
     error::SpawnErrorKind,
+    room::with_room,
 };
 
 /// Smaller ids have meanings that the host defines.
@@ -178,30 +179,34 @@ impl Dispatchers {
     /// lock.
     fn make(&self, name: &str, kind: DispatcherKind) -> Result<(DispatcherId, Handle), StartError> {
         let host = self.host.as_deref().ok_or_else(|| StartError::unsupported(name))?;
-        let kept: Box<str> = name.into();
-        let id = self.list.with(|list| {
+        let mut kept = Some(name.into());
+        let reserve = |list: &mut List| {
             if list.entries.iter().any(|entry| *entry.name == *name) {
-                return Err(StartError::name_taken(name));
+                return Err(StartError::name_taken as fn(&str) -> StartError);
             }
             let id = DispatcherId(list.next);
-            list.next = list.next.checked_add(1).ok_or_else(|| StartError::unsupported(name))?;
+            let next = list.next.checked_add(1);
+            list.next = next.ok_or(StartError::unsupported as fn(&str) -> StartError)?;
             let is_pinned = kind == DispatcherKind::Pinned;
-            list.entries.push(Entry { id, name: kept, is_pinned, handle: None });
+            let new = |name| Entry { id, name, is_pinned, handle: None };
+            list.entries.extend(kept.take().map(new));
             Ok(id)
-        })?;
+        };
+        let reserved = with_room(&self.list, |list| &mut list.entries, reserve);
+        let id = reserved.map_err(|error| error(name))?;
         let made = match kind {
             DispatcherKind::Pool { workers } => host.create(id, name, workers),
             DispatcherKind::Pinned => host.pinned(id, name),
         };
-        self.list.with(|list| match &made {
-            Ok(handle) => {
-                let entry = list.entries.iter_mut().find(|entry| entry.id == id);
-                if let Some(entry) = entry {
-                    entry.handle = Some(handle.clone());
-                }
+        let refused = self.list.with(|list| {
+            let at = list.entries.iter().position(|entry| entry.id == id)?;
+            match &made {
+                Ok(handle) => list.entries.get_mut(at)?.handle = Some(handle.clone()),
+                Err(_) => return Some(list.entries.remove(at)),
             }
-            Err(_) => list.entries.retain(|entry| entry.id != id),
+            None
         });
+        drop(refused);
         made.map(|handle| (id, handle))
     }
 }

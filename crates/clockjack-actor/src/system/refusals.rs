@@ -9,7 +9,10 @@
 //! The first refusal of a window schedules a report, a second later, so that the report is about
 //! more than one message; the pause between two reports grows as [`WarningBackoff`] says. The
 //! report names the mailbox that has refused the most messages of the window, and begins the next
-//! window. If nobody has subscribed to reports, there is no window.
+//! window. It goes to the listeners of the system, on the thread that reports, and to the event
+//! stream. If there are neither listeners nor subscribers, there is no window. The last window is
+//! reported when the system has terminated: a program that is overloaded for less than a second is
+//! reported, too.
 //!
 //! The window finds the worst mailbox by the algorithm *Space-Saving* (Metwally, Agrawal, El
 //! Abbadi, "Efficient computation of frequent and top-k elements in data streams", 2005): it has
@@ -23,11 +26,13 @@
 //! does not wait for a lock. So there, and in a sealed system, no job is scheduled and no path is
 //! kept: the first refusal that comes after the pause reports its own mailbox. A sender that does
 //! not get the lock leaves the window as it is; the counters have its refusal. The seal of a system
-//! reports the window, so that no sender frees the paths in it.
+//! reports the window, so that no sender frees the paths in it. Listeners are not called there,
+//! since a listener may allocate.
 //!
 //! If the scheduler refuses the job, because it is closed or has no room, the first refusal that
 //! comes after the pause reports the window, too.
 
+use alloc::boxed::Box;
 use core::{array, time::Duration};
 
 use clockjack_exec::Pid;
@@ -35,7 +40,7 @@ use clockjack_observe::{backoff::WarningBackoff, bus::with_bounded_wait};
 use clockjack_sched::FireContext;
 use clockjack_sync::{primitive::IS_SMALL, spin_lock::SpinLock};
 
-use super::SystemInner;
+use super::{ActorSystem, SystemInner, call_catching_panics};
 use crate::{
     ActorPath,
     cell::header::AnyActor,
@@ -47,6 +52,8 @@ const MAILBOXES_MAX: usize = if IS_SMALL { 2 } else { 16 };
 
 /// How long the refusals of the first window are collected.
 const COLLECTING: Duration = Duration::from_secs(1);
+
+pub(super) type OnRefusals = Box<dyn Fn(&ActorSystem, &MailboxRefusals) + Send + Sync>;
 
 /// The refusals since the last report; see the [module](self).
 pub(super) struct RefusalWindow(SpinLock<Window>);
@@ -121,12 +128,10 @@ impl SystemInner {
         }
         let may_allocate = !IS_SMALL && !self.is_sealed();
         actor.count_refused(may_allocate);
-        if !self.events.wants(EventKinds::MAILBOX_REFUSALS) {
-            return;
-        }
-        if may_allocate {
+        let is_subscribed = self.events.wants(EventKinds::MAILBOX_REFUSALS);
+        if may_allocate && (is_subscribed || !self.on_refusals.is_empty()) {
             self.add_to_window(actor);
-        } else {
+        } else if is_subscribed {
             self.add_quietly(actor);
         }
     }
@@ -186,8 +191,8 @@ impl SystemInner {
         }
     }
 
-    /// Reports what was refused before the system was sealed.
-    pub(super) fn seal_refusals(&self) {
+    /// Reports what was refused since the last report: before a seal, and at the termination.
+    pub(super) fn flush_refusals(&self) {
         if self.refusals.0.with(|window| window.total > 0) {
             self.report_refusals();
         }
@@ -200,6 +205,9 @@ impl SystemInner {
         let worst = mailboxes.into_iter().flatten().max_by_key(|one| one.refused);
         if let Some(RefusingMailbox { path: Some(path), refused, .. }) = worst {
             let report = MailboxRefusals { path, refused, total };
+            for listener in &self.on_refusals {
+                call_catching_panics(&self.default, &mut || listener(self.handle(), &report));
+            }
             self.events.publish(&SystemEvent::MailboxRefusals(report));
         }
     }

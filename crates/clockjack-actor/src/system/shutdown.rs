@@ -43,7 +43,7 @@ use super::{
 use crate::{
     ActorRef, Failure,
     cell::{
-        children::ChildPhase,
+        children::{ChildPhase, Direction, read_all},
         header::{AnyActor, STOP, STOPPED, SystemSend as _},
         spawn,
     },
@@ -268,10 +268,10 @@ impl ActorSystem {
             return true;
         }
         let Some(user) = self.0.user() else { return false };
-        let all = user.children().map_or_else(Vec::new, |children| {
-            children.with(|all| all.newest_first().filter(|child| stays(child)).cloned().collect())
-        });
-        !all.iter().all(|child| self.stops_with_group(child))
+        let all = user
+            .children()
+            .map_or_else(Vec::new, |children| read_all(children, Direction::NewestFirst));
+        all.iter().any(|child| stays(child) && !self.stops_with_group(child))
     }
 
     /// Whether a child of `/user` has left, or is to stop because a sibling has failed.
@@ -283,7 +283,13 @@ impl ActorSystem {
 
     fn top_level(&self, is_it: impl Fn(&AnyActor) -> bool) -> Option<AnyActor> {
         let user = self.0.user()?;
-        user.children()?.with(|all| all.newest_first().find(|child| is_it(child)).cloned())
+        let children = user.children()?;
+        let newest = children.with(|all| all.newest().cloned())?;
+        if is_it(&newest) {
+            return Some(newest);
+        }
+        let all = read_all(children, Direction::NewestFirst);
+        all.into_iter().find(is_it)
     }
 
     /// For hosts: the number of handles to this system. Only the owner of a handle, and an actor,

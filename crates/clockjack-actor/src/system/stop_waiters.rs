@@ -11,7 +11,11 @@ use clockjack_exec::{Handle, Pid};
 use clockjack_sync::spin_lock::SpinLock;
 
 use super::{ActorSystem, wake_catching_panics};
-use crate::{ActorRef, cell::header::AnyActor};
+use crate::{
+    ActorRef,
+    cell::header::AnyActor,
+    room::{HashSlab, hash_of_pid, with_room},
+};
 
 /// The wakers of all [`Stopped`] futures, each with the pid that it waits for.
 pub(super) struct StopWaiters {
@@ -20,8 +24,29 @@ pub(super) struct StopWaiters {
 
 #[derive(Default)]
 struct Waiting {
-    list: Vec<(Pid, u64, Waker)>,
-    next_id: u64,
+    /// By pid.
+    all: HashSlab<Waiter>,
+    next: u64,
+}
+
+struct Waiter {
+    pid: Pid,
+    /// In the order of registration.
+    number: u64,
+    waker: Waker,
+}
+
+impl Waiting {
+    /// Removes one that waits for this actor.
+    fn remove_one_of(&mut self, pid: Pid) -> Option<Waiter> {
+        let index = self.all.with_hash(hash_of_pid(pid)).find(|(_, one)| one.pid == pid)?.0;
+        self.all.remove(index)
+    }
+
+    fn remove(&mut self, (index, number): (u32, u64)) -> Option<(Waiter, impl Sized + use<>)> {
+        self.all.get(index).filter(|one| one.number == number)?;
+        Some((self.all.remove(index)?, self.all.take_unneeded()))
+    }
 }
 
 impl StopWaiters {
@@ -32,12 +57,12 @@ impl StopWaiters {
     /// Wakes all futures that wait for this actor, which has stopped. If a waker panics, the others
     /// are woken all the same.
     pub(super) fn wake_waiters_of(&self, pid: Pid, executor: &Handle) {
-        let woken = self.waiting.with(|waiting| {
-            let is_its = |entry: &mut (Pid, u64, Waker)| entry.0 == pid;
-            waiting.list.extract_if(.., is_its).collect::<Vec<_>>()
-        });
-        for (_, _, waker) in woken {
-            wake_catching_panics(executor, waker);
+        let next = || self.waiting.with(|waiting| waiting.remove_one_of(pid));
+        let mut woken = core::iter::from_fn(next).collect::<Vec<_>>();
+        drop(self.waiting.with(|waiting| waiting.all.take_unneeded()));
+        woken.sort_unstable_by_key(|one| one.number);
+        for one in woken {
+            wake_catching_panics(executor, one.waker);
         }
     }
 }
@@ -46,8 +71,8 @@ impl StopWaiters {
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Stopped {
     actor: AnyActor,
-    /// The id of the entry in the list of waiters; 0 if there is none.
-    id: u64,
+    /// The index and the number of the entry in the table of waiters.
+    id: Option<(u32, u64)>,
 }
 
 impl ActorSystem {
@@ -60,18 +85,14 @@ impl ActorSystem {
 
 impl Stopped {
     pub(crate) fn new(actor: AnyActor) -> Self {
-        Self { actor, id: 0 }
+        Self { actor, id: None }
     }
 
     fn unregister(&mut self) -> Option<Waker> {
-        let id = core::mem::take(&mut self.id);
-        if id == 0 {
-            return None;
-        }
-        self.actor.system().stop_waiters.waiting.with(|waiting| {
-            let at = waiting.list.iter().position(|entry| entry.1 == id)?;
-            Some(waiting.list.swap_remove(at).2)
-        })
+        let id = self.id.take()?;
+        let waiting = &self.actor.system().stop_waiters.waiting;
+        let (removed, _) = waiting.with(|waiting| waiting.remove(id))?;
+        Some(removed.waker)
     }
 }
 
@@ -84,12 +105,13 @@ impl Future for Stopped {
         let waker = cx.waker().clone();
         let system = self.actor.system();
         system.listed_filter().insert(pid);
-        let id = system.stop_waiters.waiting.with(|waiting| {
-            waiting.next_id += 1;
-            waiting.list.push((pid, waiting.next_id, waker));
-            waiting.next_id
-        });
-        self.id = id;
+        let add = |waiting: &mut Waiting| {
+            let number = waiting.next;
+            waiting.next += 1;
+            (waiting.all.insert(hash_of_pid(pid), Waiter { pid, number, waker }), number)
+        };
+        let waiting = &system.stop_waiters.waiting;
+        self.id = Some(with_room(waiting, |waiting| &mut waiting.all, add));
         // After the registration: see `listed_filter`.
         if self.actor.is_stopped() {
             drop(self.unregister());

@@ -22,11 +22,12 @@ use core::{
     task::{Context, Poll, Waker},
 };
 
-use clockjack_sync::{spin_lock::SpinLock, waker::AtomicWaker};
+use clockjack_sync::{Arc, spin_lock::SpinLock, waker::AtomicWaker};
 
 use super::ActorSystem;
 use crate::{
     ActorPath,
+    room::with_room,
     shutdown::{Abort, Report},
 };
 
@@ -67,10 +68,10 @@ pub(super) struct TerminationState {
 
 #[derive(Default)]
 struct State {
-    reason: Option<String>,
+    reason: Option<Arc<String>>,
     has_driver: bool,
     is_root_stopped: bool,
-    report: Option<TerminationReport>,
+    report: Option<Arc<TerminationReport>>,
     /// Each waker with its id.
     waiting: Vec<(u64, Waker)>,
     next_id: u64,
@@ -79,7 +80,7 @@ struct State {
 
 /// A report, with the waiters to wake and the hooks to call.
 pub(super) struct TerminationNotice {
-    pub(super) report: TerminationReport,
+    pub(super) report: Arc<TerminationReport>,
     waiting: Vec<(u64, Waker)>,
     pub(super) hooks: Vec<OnTerminated>,
 }
@@ -94,8 +95,12 @@ impl TerminationState {
 
     /// Sets the reason of the termination; the first reason stays.
     pub(super) fn set_reason(&self, reason: &str) {
-        let reason = reason.to_string();
-        self.state.with(|state| _ = state.reason.get_or_insert(reason));
+        let mut reason = Some(Arc::new(reason.to_string()));
+        self.state.with(|state| {
+            if state.reason.is_none() {
+                state.reason = reason.take();
+            }
+        });
     }
 
     pub(super) fn driver_started(&self) {
@@ -105,10 +110,10 @@ impl TerminationState {
     /// The last actor has stopped.
     #[must_use = "the waiters have to be notified"]
     pub(super) fn root_stopped(&self) -> Option<TerminationNotice> {
-        let default_reason = DEFAULT_REASON.to_string();
+        let mut report = self.new_report(Vec::new(), None);
         let notice = self.state.with(|state| {
             state.is_root_stopped = true;
-            if state.has_driver { None } else { state.set_report(default_reason, Vec::new(), None) }
+            if state.has_driver { None } else { state.set_report(&mut report) }
         });
         self.root.wake();
         notice
@@ -121,8 +126,8 @@ impl TerminationState {
         stragglers: Vec<ActorPath>,
         report: Option<Report>,
     ) -> Option<TerminationNotice> {
-        let default_reason = DEFAULT_REASON.to_string();
-        self.state.with(|state| state.set_report(default_reason, stragglers, report))
+        let mut report = self.new_report(stragglers, report);
+        self.state.with(|state| state.set_report(&mut report))
     }
 
     /// The driver has finished; or was dropped, if there is no report.
@@ -132,14 +137,25 @@ impl TerminationState {
         stragglers: Vec<ActorPath>,
         report: Option<Report>,
     ) -> Option<TerminationNotice> {
-        let default_reason = DEFAULT_REASON.to_string();
+        let is_complete = report.is_some();
+        let mut report = self.new_report(stragglers, report);
         self.state.with(|state| {
             state.has_driver = false;
-            if report.is_none() && !state.is_root_stopped {
+            if !is_complete && !state.is_root_stopped {
                 return None;
             }
-            state.set_report(default_reason, stragglers, report)
+            state.set_report(&mut report)
         })
+    }
+
+    /// A report that can be set under the lock. The reason that is set meanwhile comes too late.
+    fn new_report(
+        &self,
+        stragglers: Vec<ActorPath>,
+        shutdown: Option<Report>,
+    ) -> Option<Arc<TerminationReport>> {
+        let reason = self.reason();
+        Some(Arc::new(TerminationReport { reason, stragglers, shutdown }))
     }
 
     /// Whether the last actor has stopped; if not, the waker is registered.
@@ -153,39 +169,39 @@ impl TerminationState {
     }
 
     pub(super) fn report(&self) -> Option<TerminationReport> {
-        self.state.with(|state| state.report.clone())
+        let report = self.state.with(|state| state.report.clone());
+        report.map(|report| TerminationReport::clone(&report))
     }
 
     pub(super) fn reason(&self) -> String {
-        self.state.with(|state| state.reason.clone()).unwrap_or_else(|| DEFAULT_REASON.to_string())
+        let reason = self.state.with(|state| state.reason.clone());
+        reason.map_or_else(|| DEFAULT_REASON.to_string(), |reason| String::clone(&reason))
     }
 
     /// Adds a hook. If there is a report already, returns the hook with the report, so that the
     /// caller calls it at once.
     pub(super) fn add_hook(&self, hook: OnTerminated) -> Option<(OnTerminated, TerminationReport)> {
         let mut hook = Some(hook);
-        let report = self.state.with(|state| {
+        let add = |state: &mut State| {
             if state.report.is_none() {
                 state.hooks.extend(hook.take());
             }
             state.report.clone()
-        });
-        hook.zip(report)
+        };
+        let report = with_room(&self.state, |state| &mut state.hooks, add);
+        hook.zip(report.map(|report| TerminationReport::clone(&report)))
     }
 }
 
 impl State {
     fn set_report(
         &mut self,
-        default_reason: String,
-        stragglers: Vec<ActorPath>,
-        shutdown: Option<Report>,
+        report: &mut Option<Arc<TerminationReport>>,
     ) -> Option<TerminationNotice> {
         if self.report.is_some() {
             return None;
         }
-        let reason = self.reason.clone().unwrap_or(default_reason);
-        let report = TerminationReport { reason, stragglers, shutdown };
+        let report = report.take()?;
         self.report = Some(report.clone());
         Some(TerminationNotice {
             report,
@@ -243,17 +259,18 @@ impl Future for Termination {
         let waker = cx.waker().clone();
         drop(self.unregister());
         let termination = &self.system.inner().termination;
-        let (id, report, unused) = termination.state.with(|state| match &state.report {
+        let add = |state: &mut State| match &state.report {
             Some(report) => (0, Some(report.clone()), Some(waker)),
             None => {
                 state.next_id += 1;
                 state.waiting.push((state.next_id, waker));
                 (state.next_id, None, None)
             }
-        });
+        };
+        let (id, report, unused) = with_room(&termination.state, |state| &mut state.waiting, add);
         drop(unused);
         self.id = id;
-        report.map_or(Poll::Pending, Poll::Ready)
+        report.map_or(Poll::Pending, |report| Poll::Ready(TerminationReport::clone(&report)))
     }
 }
 

@@ -87,32 +87,44 @@ fn those_before_the_failed_one_are_not_in_its_group() {
     assert_eq!(of_children(log.take()), expected);
 }
 
+/// An actor with a chain of descendants of this length, which has to stop before the actor can.
+fn with_below(depth: u32, log: &Log) -> Plan {
+    let to = log.clone();
+    Plan::default().started(move |_, cx| {
+        if depth > 0 {
+            cx.spawn_child("below", with_below(depth - 1, &to).props(&to))?;
+        }
+        Ok(Next::Stay)
+    })
+}
+
+/// In several orders of the actors that are ready.
 #[test]
 fn no_old_grandchild_runs_next_to_a_new_child() {
-    let (mut root, _) = start(ActorSystem::builder("t"));
-    let log = Log::default();
-    let to = log.clone();
-    let with_child = Plan::default().started(move |_, cx| {
-        cx.spawn_child("below", props(&to))?;
-        Ok(Next::Stay)
-    });
-    let plans = [("x", Plan::default()), ("y", with_child.clone()), ("z", with_child)];
-    let children = family(&mut root, &log, (Scope::RestForOne, Strategy::restart()), &plans);
-    children[0].tell(Msg::Fail).unwrap();
-    root.run_until_idle();
-    let mut lines = of_children(log.take());
-    lines.retain(|line| !line.ends_with("/below started"));
-    let expected = [
-        "a/z PreRestart",
-        "a/z/below PostStop",
-        "a/y PreRestart",
-        "a/y/below PostStop",
-        "a/x PreRestart",
-        "a/x started",
-        "a/y started",
-        "a/z started",
-    ];
-    assert_eq!(lines, expected);
+    for seed in 0..20 {
+        let (mut root, _) = start_seeded(ActorSystem::builder("t"), seed);
+        let log = Log::default();
+        let [y, z] = [(), ()].map(|()| with_below(4, &log));
+        let plans = [("x", Plan::default()), ("y", y), ("z", z)];
+        let scope = (Scope::RestForOne, Strategy::restart());
+        let children = family(&mut root, &log, scope, &plans);
+        children[0].tell(Msg::Fail).unwrap();
+        root.run_until_idle();
+        let mut lines = of_children(log.take());
+        let is_shown = |line: &str| !line.contains("/below/") && !line.ends_with("below started");
+        lines.retain(|line| is_shown(line));
+        let expected = [
+            "a/z PreRestart",
+            "a/z/below PostStop",
+            "a/y PreRestart",
+            "a/y/below PostStop",
+            "a/x PreRestart",
+            "a/x started",
+            "a/y started",
+            "a/z started",
+        ];
+        assert_eq!(lines, expected, "seed {seed}");
+    }
 }
 
 #[test]
@@ -229,23 +241,26 @@ fn a_parent_that_stops_in_the_middle_of_a_group_stops_all() {
     assert_eq!(root.run_until_idle(), 0);
 }
 
+/// Whichever of them runs first.
 #[test]
 fn siblings_start_in_the_order_in_which_they_were_spawned() {
     const N: usize = 600;
-    let (mut root, _) = start(ActorSystem::builder("t"));
-    let log = Log::default();
-    let above = props(&log).supervise_children(Scope::OneForOne, Strategy::restart());
-    let a = root.spawn("a", above).unwrap();
-    let to = log.clone();
-    run(&mut root, &a, move |_, cx| {
-        for n in 0..N {
-            cx.spawn_child(&n.to_string(), props(&to))?;
-        }
-        Ok(Next::Stay)
-    });
-    let expected: Vec<_> = (0..N).map(|n| format!("a/{n} started")).collect();
-    let lines = of_children(log.take());
-    assert!(lines == expected, "{lines:?}");
+    for seed in 0..3 {
+        let (mut root, _) = start_seeded(ActorSystem::builder("t"), seed);
+        let log = Log::default();
+        let above = props(&log).supervise_children(Scope::OneForOne, Strategy::restart());
+        let a = root.spawn("a", above).unwrap();
+        let to = log.clone();
+        run(&mut root, &a, move |_, cx| {
+            for n in 0..N {
+                cx.spawn_child(&n.to_string(), props(&to))?;
+            }
+            Ok(Next::Stay)
+        });
+        let expected: Vec<_> = (0..N).map(|n| format!("a/{n} started")).collect();
+        let lines = of_children(log.take());
+        assert!(lines == expected, "seed {seed}: {lines:?}");
+    }
 }
 
 #[test]

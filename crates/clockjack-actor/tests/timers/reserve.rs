@@ -63,8 +63,15 @@ fn a_full_quota_does_not_make_a_restart_come_at_once() {
     let actor = spawn_with_backoff(&mut stage);
     fill(&stage);
     stage.tell(&actor, Msg::Fail);
+    assert_is_job(&stage);
     stage.hears_in(99, &["0 PreRestart"]);
     stage.hears_in(1, &["started"]);
+}
+
+/// The timer of the actor is a job of the reserve, beside those of users, and not its substitute.
+fn assert_is_job(stage: &Stage) {
+    let metrics = stage.root.system().scheduler().jobs().metrics();
+    assert_eq!((metrics.active_total, metrics.reserve_exceeded_total), (4 + 1, 0));
 }
 
 #[test]
@@ -87,6 +94,7 @@ fn a_full_quota_does_not_swallow_a_receive_timeout() {
         cx.set_receive_timeout(ms(10));
         Ok(Next::Stay)
     });
+    assert_is_job(&stage);
     stage.hears_in(10, &["10 ReceiveTimeout"]);
 }
 

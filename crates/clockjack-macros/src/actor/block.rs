@@ -1,5 +1,7 @@
 //! Parses the `impl` block under `#[actor]`: the actor's type and its marked methods.
 
+use core::mem;
+
 use proc_macro2::{Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, quote_spanned};
 use syn::{GenericParam, ImplItem, ItemImpl, Type};
@@ -23,6 +25,8 @@ pub(crate) struct Block {
     is_actor: bool,
     /// In the order of the block.
     pub(crate) handlers: Vec<Handler>,
+    /// Those with an error, of which only the methods that send them are generated.
+    pub(crate) refused: Vec<Handler>,
     /// More than one only with `#[cfg]`.
     pub(crate) started: Vec<Hook>,
     /// More than one only with `#[cfg]`.
@@ -66,11 +70,11 @@ impl Block {
         check_duplicate_variants(&handlers, errors);
         check_single_hook(&started, Role::Started, errors);
         check_single_hook(&signal, Role::Signal, errors);
-        Block { item, name, is_actor, handlers, started, signal }
+        Block { item, name, is_actor, handlers, refused: Vec::new(), started, signal }
     }
 
-    /// Checks that messages and answers can be sent to another thread, as far as their types can be
-    /// seen to be `Rc`; the compiler checks the rest where the actor is spawned.
+    /// Checks that messages and answers can be sent to another thread, as far as their types show
+    /// it; the compiler checks the rest in generated code.
     pub(crate) fn check_send(&mut self, errors: &mut Errors) {
         for handler in &mut self.handlers {
             let n_before = errors.count();
@@ -84,15 +88,20 @@ impl Block {
         }
     }
 
-    /// Removes what is wrong, so that the rest can be expanded next to the errors. False if nothing
-    /// can.
-    pub(crate) fn keep_valid(&mut self) -> bool {
+    /// Separates what is wrong, so that the rest can be expanded next to the errors. False if
+    /// nothing can.
+    pub(crate) fn refuse_invalid(&mut self) -> bool {
         let mut variants = Vec::new();
-        self.handlers.retain(|handler| {
-            let is_first = !variants.contains(&handler.variant);
+        for handler in mem::take(&mut self.handlers) {
+            // Two with a condition may be the same message.
+            let is_first = !handler.cfgs.is_empty() || !variants.contains(&handler.variant);
             variants.push(handler.variant.clone());
-            handler.is_valid && is_first
-        });
+            if handler.is_valid && is_first {
+                self.handlers.push(handler);
+            } else if handler.is_declarable {
+                self.refused.push(handler);
+            }
+        }
         self.started.clear();
         self.signal.clear();
         self.is_actor

@@ -8,7 +8,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens as _, format_ident, quote_spanned};
-use syn::{GenericParam, ext::IdentExt as _};
+use syn::{Attribute, GenericParam, Type, ext::IdentExt as _};
 
 use crate::actor::{
     block::{Block, mentions},
@@ -20,7 +20,8 @@ use crate::actor::{
 pub(crate) fn expand(block: &Block, options: &Options) -> TokenStream {
     let expansion = Expansion::new(block, options);
     let parts = [expansion.message(), expansion.debug(), expansion.actor(), expansion.api()];
-    parts.into_iter().collect()
+    let moves = (!options.is_local).then(|| expansion.moves());
+    parts.into_iter().chain(moves).collect()
 }
 
 /// The data that all parts share.
@@ -106,6 +107,46 @@ impl<'a> Expansion<'a> {
         quote_spanned!(*site=> #(#cfgs)* #docs #variant #fields)
     }
 
+    /// Checks that each field and answer is `Send`, at the place of its type: otherwise the
+    /// compiler would report it only where the actor is spawned, and name the enum. What depends on
+    /// a type parameter is checked only there.
+    fn moves(&self) -> TokenStream {
+        let Expansion { site, .. } = self;
+        let params = self.block.item.generics.params.iter().filter_map(|param| match param {
+            GenericParam::Type(param) => Some(&param.ident),
+            GenericParam::Const(param) => Some(&param.ident),
+            GenericParam::Lifetime(_) => None,
+        });
+        let params: Vec<&Ident> = params.collect();
+        let [message, answer] = ["a_message_moves", "an_answer_moves"]
+            .map(|name| format_ident!("{name}_to_another_thread", span = *site));
+        let check = |cfgs: &[Attribute], moves: &Ident, ty: &Type| {
+            let tokens = self.block.replace_self(ty.to_token_stream());
+            let is_generic = params.iter().any(|param| mentions(tokens.clone(), param));
+            (!is_generic).then(|| quote_spanned!(*site=> #(#cfgs)* let _ = #moves::<#tokens>;))
+        };
+        let checks = self.block.handlers.iter().flat_map(|handler| {
+            let fields = handler.fields.iter();
+            let fields = fields.map(|field| check(&handler.cfgs, &message, &field.ty));
+            let returned = match &handler.reply {
+                Reply::Returned(ty) => ty.as_ref(),
+                Reply::Later(_) | Reply::None { .. } => None,
+            };
+            let returned = returned.map(|ty| check(&handler.cfgs, &answer, ty));
+            fields.chain(returned).flatten().collect::<Vec<_>>()
+        });
+        let checks: Vec<_> = checks.collect();
+        let bound = quote_spanned!(*site=> T: ?::core::marker::Sized + ::core::marker::Send);
+        quote_spanned! {*site=>
+            const _: () = {
+                const fn #message<#bound>() {}
+                const fn #answer<#bound>() {}
+                let _ = (#message::<()>, #answer::<()>);
+                #(#checks)*
+            };
+        }
+    }
+
     /// The method's documentation, or a default line.
     fn docs(&self, handler: &Handler) -> TokenStream {
         let docs = &handler.docs;
@@ -157,15 +198,20 @@ impl<'a> Expansion<'a> {
         let phantom = self
             .phantom()
             .map(|_| quote_spanned!(*site=> #msg::__Phantom(never, _) => match *never {},));
-        // After an error there may be no message. A reference to it needs an arm even so.
+        // After an error there may be no message.
         let is_empty = self.block.handlers.is_empty() && phantom.is_none();
-        let this =
-            if is_empty { quote_spanned!(*site=> *self) } else { quote_spanned!(*site=> self) };
+        let body = if is_empty {
+            quote_spanned!(*site=> let _ = f; match *self {})
+        } else {
+            quote_spanned! {*site=>
+                ::core::fmt::Formatter::write_str(f, match self { #(#arms)* #phantom })
+            }
+        };
         quote_spanned! {*site=>
             #[automatically_derived]
             impl #declared ::core::fmt::Debug for #msg #used #bounds {
                 fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                    ::core::fmt::Formatter::write_str(f, match #this { #(#arms)* #phantom })
+                    #body
                 }
             }
         }
@@ -290,6 +336,13 @@ impl<'a> Expansion<'a> {
             signatures.push(quote_spanned!(*site=> #(#cfgs)* #docs #(#deprecated)* #signature;));
             methods.push(quote_spanned!(*site=> #(#cfgs)* #signature { #body }));
         }
+        for handler in &self.block.refused {
+            let Handler { cfgs, .. } = handler;
+            let (docs, signature) = (self.api_docs(handler), self.signature(handler));
+            let body = self.refused_body(handler);
+            signatures.push(quote_spanned!(*site=> #(#cfgs)* #docs #signature;));
+            methods.push(quote_spanned!(*site=> #(#cfgs)* #signature { #body }));
+        }
         quote_spanned! {*site=>
             #[doc = #doc]
             #vis trait #api #declared #bounds { #(#signatures)* }
@@ -356,6 +409,18 @@ impl<'a> Expansion<'a> {
                     )
                 }
             }
+        }
+    }
+
+    /// The body of a method that would send a message with an error. It never runs.
+    fn refused_body(&self, handler: &Handler) -> TokenStream {
+        let site = self.site;
+        let sent = self.sent(handler).map(|field| &field.name);
+        let timeout = Ident::new("timeout", site);
+        let timeout = (!matches!(handler.reply, Reply::None { .. })).then_some(timeout);
+        quote_spanned! {site=>
+            let _ = (#(#sent,)* #timeout);
+            ::core::unreachable!()
         }
     }
 

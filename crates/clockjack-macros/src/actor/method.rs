@@ -1,6 +1,7 @@
 //! Parses and checks the signature of one marked method.
 
 use proc_macro2::{Ident, Span};
+use quote::{ToTokens as _, format_ident};
 use syn::{
     Attribute, FnArg, GenericArgument, GenericParam, ImplItemFn, Pat, PatType, PathArguments,
     Receiver, ReceiverKind, ReturnType, Safety, Signature, Type, ext::IdentExt as _,
@@ -9,6 +10,7 @@ use syn::{
 
 use crate::{
     actor::{
+        block::mentions,
         markers::Role,
         names,
         owned::{self, TypeUse},
@@ -46,6 +48,8 @@ pub(crate) struct Handler {
     pub(crate) output_at: Span,
     /// Whether nothing was wrong with it.
     pub(crate) is_valid: bool,
+    /// Whether the method that sends it can be declared even if something is wrong with it.
+    pub(crate) is_declarable: bool,
 }
 
 /// A parameter of a method, a field of its variant.
@@ -107,7 +111,8 @@ impl Handler {
             );
             errors.add(token, what);
         }
-        let fields: Vec<Field> = rest.iter().filter_map(|rest| field(rest, errors)).collect();
+        let fields: Vec<Field> =
+            rest.iter().enumerate().map(|(index, rest)| field(rest, index, errors)).collect();
         let reply = match role {
             Role::Ask => reply(sig, &fields, errors),
             _ => Reply::None { is_control },
@@ -115,7 +120,8 @@ impl Handler {
         if !matches!(reply, Reply::Returned(_)) {
             check_outcome(sig, role, errors);
         }
-        if names::is_actor_ref_method(&sig.ident) {
+        let is_hidden = names::is_actor_ref_method(&sig.ident);
+        if is_hidden {
             let what = format!(
                 "`ActorRef` already has a method `{}`, which would hide this one: rename this \
                  method",
@@ -133,6 +139,8 @@ impl Handler {
         };
         let named =
             |word: &str| method.attrs.iter().filter(|a| a.path().is_ident(word)).cloned().collect();
+        let is_open =
+            mentions(sig.output.to_token_stream(), &Ident::new("impl", Span::call_site()));
         Some(Handler {
             name: sig.ident.clone(),
             variant,
@@ -145,6 +153,7 @@ impl Handler {
             reply,
             output_at: output_at(sig),
             is_valid: true,
+            is_declarable: sig.generics.params.is_empty() && !is_hidden && !is_open,
         })
     }
 }
@@ -294,8 +303,8 @@ fn is_called_cx(pattern: &Pat) -> bool {
     matches!(pattern, Pat::Ident(name) if name.ident == "cx" || name.ident == "_cx")
 }
 
-/// The field of a parameter.
-fn field(parameter: &PatType, errors: &mut Errors) -> Option<Field> {
+/// The field of the parameter with this index. Returns a placeholder after an error in its name.
+fn field(parameter: &PatType, index: usize, errors: &mut Errors) -> Field {
     owned::check(&parameter.ty, TypeUse::Message, errors);
     for attribute in &parameter.attrs {
         if attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr") {
@@ -304,17 +313,16 @@ fn field(parameter: &PatType, errors: &mut Errors) -> Option<Field> {
             errors.add(attribute, what);
         }
     }
-    match &*parameter.pat {
-        Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => {
-            Some(Field { name: name.ident.clone(), ty: (*parameter.ty).clone() })
-        }
+    let name = match &*parameter.pat {
+        Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => name.ident.clone(),
         pattern => {
             let what = "a parameter becomes a field of the message, so it needs a plain name: \
                         destructure it in the body";
             errors.add(pattern, what);
-            None
+            format_ident!("unnamed_{index}")
         }
-    }
+    };
+    Field { name, ty: (*parameter.ty).clone() }
 }
 
 /// How an `#[ask]` answers.

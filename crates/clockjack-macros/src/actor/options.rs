@@ -8,7 +8,7 @@ use syn::{
     parse_quote_spanned,
 };
 
-use crate::errors::Errors;
+use crate::{actor::block::mentions, errors::Errors};
 
 /// The crate through which the attribute was used. It determines the path of `Actor` and so on,
 /// unless the options override it.
@@ -41,6 +41,8 @@ pub(crate) struct Options {
     pub(crate) vis: Visibility,
     /// Whether messages need not be `Send`.
     pub(crate) is_local: bool,
+    /// False if `crate = ..` was given and not read.
+    pub(crate) is_root_known: bool,
 }
 
 impl Options {
@@ -57,6 +59,7 @@ impl Options {
             api: None,
             vis: Visibility::Public(Token![pub](site)),
             is_local: false,
+            is_root_known: true,
         };
         let parser = |input: ParseStream<'_>| {
             while !input.is_empty() {
@@ -67,8 +70,11 @@ impl Options {
             }
             Ok(())
         };
-        if let Err(error) = parser.parse2(tokens) {
+        if let Err(error) = parser.parse2(tokens.clone()) {
             errors.push(error);
+            // The options behind the error were not read. They may have said so.
+            options.is_local = true;
+            options.is_root_known = !mentions(tokens, &Ident::new("crate", site));
         }
         options
     }

@@ -9,7 +9,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
     AngleBracketedGenericArguments, GenericArgument, Lifetime, Path, PathArguments, ReturnType,
-    Type, TypeParamBound, TypeReference, punctuated::Punctuated,
+    Type, TypeParamBound, TypeReference, TypeTraitObject, punctuated::Punctuated,
 };
 
 use crate::errors::Errors;
@@ -85,10 +85,32 @@ pub(crate) fn check(ty: &Type, type_use: TypeUse, errors: &mut Errors) {
     }
 }
 
-/// Checks that a type is not `Rc`, wherever that occurs in it. Another type that is not `Send`
-/// cannot be told from its name.
+/// What contains values of its arguments, so that it is `Send` only if they are.
+const CONTAINERS: [&str; 8] =
+    ["Option", "Result", "Vec", "VecDeque", "Box", "BTreeMap", "HashMap", "PhantomData"];
+
+/// Checks that a type is not `Rc`, wherever that occurs in it, and contains neither raw pointers
+/// nor boxed closures without `Send`. Another type that is not `Send` cannot be told from its name.
 pub(crate) fn check_send(ty: &Type, type_use: TypeUse, errors: &mut Errors) {
     match ty {
+        Type::Ptr(pointer) => {
+            let what = format!(
+                "{} to another thread, where nothing says that a raw pointer is still valid: {} an \
+                 owned value, an index or an `Arc`, or write `#[actor(local)]` for an actor that \
+                 stays on its thread",
+                type_use.moves(),
+                type_use.verb(),
+            );
+            errors.add(pointer, what);
+        }
+        Type::TraitObject(object) if is_closure_without_send(object) => {
+            let (moves, dynamic) = (type_use.moves(), shown(object));
+            let what = format!(
+                "{moves} to another thread: write `{dynamic} + Send` instead of `{dynamic}`, or \
+                 `#[actor(local)]` for an actor that stays on its thread"
+            );
+            errors.add(object, what);
+        }
         Type::Path(path) => {
             for segment in &path.path.segments {
                 let PathArguments::AngleBracketed(arguments) = &segment.arguments else { continue };
@@ -103,9 +125,14 @@ pub(crate) fn check_send(ty: &Type, type_use: TypeUse, errors: &mut Errors) {
                     errors.add(ty, what);
                     continue;
                 }
+                let contains = CONTAINERS.iter().any(|name| segment.ident == name);
                 for argument in &arguments.args {
-                    if let GenericArgument::Type(ty) = argument {
-                        check_send(ty, type_use, errors);
+                    match argument {
+                        // Another type may make a pointer `Send`.
+                        GenericArgument::Type(Type::Ptr(_) | Type::TraitObject(_)) if !contains => {
+                        }
+                        GenericArgument::Type(ty) => check_send(ty, type_use, errors),
+                        _ => (),
                     }
                 }
             }
@@ -118,6 +145,19 @@ pub(crate) fn check_send(ty: &Type, type_use: TypeUse, errors: &mut Errors) {
         Type::Group(group) => check_send(&group.elem, type_use, errors),
         _ => (),
     }
+}
+
+/// Whether this is `dyn Fn(..)` and the like, and only that: other traits may imply `Send`.
+fn is_closure_without_send(object: &TypeTraitObject) -> bool {
+    let is_closure = |bound: &TypeParamBound| match bound {
+        TypeParamBound::Trait(bound) => bound.path.segments.last().is_some_and(|last| {
+            let is_name = ["Fn", "FnMut", "FnOnce"].iter().any(|name| last.ident == name);
+            is_name && matches!(last.arguments, PathArguments::Parenthesized(_))
+        }),
+        TypeParamBound::Lifetime(_) => true,
+        _ => false,
+    };
+    object.bounds.iter().all(is_closure)
 }
 
 /// The path of a type, without the invisible groups that a macro may have added.
@@ -328,6 +368,29 @@ mod tests {
             if let (Some(shown), Some(expected)) = (shown, expected) {
                 assert!(shown.contains(expected), "{ty}: {shown}");
             }
+        }
+    }
+
+    #[test]
+    fn raw_pointers_and_closures_without_send_are_found_where_nothing_can_make_them_send() {
+        for (ty, expected) in [
+            ("*const u8", Some("take an owned value")),
+            ("Option<(u8, *mut u8)>", Some("raw pointer")),
+            ("Vec<Box<dyn Fn(u8) -> u8>>", Some("write `dyn Fn(u8) -> u8 + Send` instead")),
+            ("Box<dyn FnOnce() + 'static>", Some("`dyn FnOnce() + 'static + Send`")),
+            ("Sendable<*mut u8>", None),
+            ("AtomicPtr<u8>", None),
+            ("Box<dyn FnMut() + Send>", None),
+            ("Box<dyn Job>", None),
+            ("Box<dyn Fn<u8>>", None),
+            ("fn(*mut u8)", None),
+        ] {
+            let mut errors = Errors::default();
+            check_send(&syn::parse_str(ty).unwrap(), TypeUse::Message, &mut errors);
+            let shown = errors.finish().err().map(|error| error.to_string());
+            assert_eq!(shown.is_some(), expected.is_some(), "{ty}: {shown:?}");
+            let is_there = shown.zip(expected).is_none_or(|(shown, words)| shown.contains(words));
+            assert!(is_there, "{ty}");
         }
     }
 

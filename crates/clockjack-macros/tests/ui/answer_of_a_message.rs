@@ -17,4 +17,14 @@ impl Counter {
     }
 }
 
-fn main() {}
+fn main() {
+    let counter = spawn(|| Counter(0));
+    drop((counter.get(), counter.name()));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

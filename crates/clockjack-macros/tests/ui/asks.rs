@@ -2,8 +2,7 @@
 
 use clockjack_macros::actor;
 
-struct ReplyTo<R = u32>(R);
-struct Context<'a, A>(&'a A);
+pub type ReplyTo<R = u32> = stub::ReplyTo<R>;
 
 struct Log(String);
 
@@ -11,17 +10,17 @@ struct Log(String);
 impl Log {
     #[ask]
     fn of_no_type(&mut self, reply_to: ReplyTo) {
-        drop(reply_to.0);
+        let _ = reply_to;
     }
 
     #[ask]
     fn lent(&mut self, reply_to: &ReplyTo<u32>) {
-        drop(reply_to.0);
+        let _ = reply_to;
     }
 
     #[ask]
     fn of_borrowed(&mut self, reply_to: ReplyTo<&str>) {
-        drop(reply_to.0);
+        let _ = reply_to;
     }
 
     #[ask]
@@ -60,4 +59,17 @@ impl Log {
     }
 }
 
-fn main() {}
+const SOON: core::time::Duration = core::time::Duration::ZERO;
+
+fn main() {
+    let log = spawn(|| Log(String::new()));
+    drop((log.of_borrowed(SOON), log.borrowed_in_a_result(SOON), log.with_context(SOON)));
+    drop((log.borrowed_later(SOON), log.new(SOON), log.into_text(SOON)));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

@@ -17,4 +17,16 @@ impl Log {
     }
 }
 
-fn main() {}
+const SOON: core::time::Duration = core::time::Duration::ZERO;
+
+fn main() {
+    let log = spawn(|| Log(String::new()));
+    drop((log.text(SOON), log.bytes(SOON)));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

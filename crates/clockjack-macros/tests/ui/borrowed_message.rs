@@ -24,4 +24,15 @@ impl Log {
     fn fine(&mut self, _a: &'static str, _b: fn(&str), _c: Box<dyn Fn(&str) + Send>) {}
 }
 
-fn main() {}
+fn main() {
+    let log = spawn(|| Log);
+    drop((log.line("a"), log.bytes(&[1], None), log.text("a".into()), log.shown(&1)));
+    drop(log.fine("a", |_| (), Box::new(|_| ())));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

@@ -2,8 +2,6 @@
 
 use clockjack_macros::actor;
 
-struct Context<'a, A>(&'a A);
-
 struct Counter;
 
 #[actor]
@@ -24,4 +22,14 @@ impl Counter {
     fn fine(&mut self, _cx: &Context<'_, Self>, _by: u32) {}
 }
 
-fn main() {}
+fn main() {
+    let counter = spawn(|| Counter);
+    drop((counter.last(1), counter.twice(), counter.owned(), counter.waits(), counter.fine(1)));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

@@ -31,4 +31,16 @@ impl Counter {
     }
 }
 
-fn main() {}
+const SOON: core::time::Duration = core::time::Duration::ZERO;
+
+fn main() {
+    let counter = spawn(|| Counter);
+    drop((counter.raw(), counter.foreign(), counter.constant(SOON), counter.bounded()));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

@@ -2,8 +2,6 @@
 
 use clockjack_macros::actor;
 
-struct Signal;
-
 struct Counter;
 
 #[actor]
@@ -26,4 +24,13 @@ impl Counter {
     }
 }
 
-fn main() {}
+fn main() {
+    drop(spawn(|| Counter).inc());
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

@@ -27,4 +27,14 @@ impl Counter {
     }
 }
 
-fn main() {}
+fn main() {
+    let counter = spawn(|| Counter);
+    drop((counter.set_limit(), counter.set__limit(), counter.clone()));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

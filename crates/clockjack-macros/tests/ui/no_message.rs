@@ -12,4 +12,13 @@ impl Counter {
     fn helper(&self) {}
 }
 
-fn main() {}
+fn main() {
+    drop(spawn(|| Counter));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

@@ -15,4 +15,13 @@ impl Log {
     }
 }
 
-fn main() {}
+fn main() {
+    drop(spawn(|| Log).line("a"));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

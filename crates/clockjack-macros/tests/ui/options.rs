@@ -34,4 +34,13 @@ impl D {
     fn inc(&mut self) {}
 }
 
-fn main() {}
+fn main() {
+    drop((spawn(|| A).inc(), spawn(|| B).inc(), spawn(|| C).inc()));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

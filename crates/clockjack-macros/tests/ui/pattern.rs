@@ -32,4 +32,14 @@ impl Pen {
     }
 }
 
-fn main() {}
+fn main() {
+    let pen = spawn(|| Pen);
+    drop((pen.go((1, 2)), pen.put(Point { x: 1 }), pen.skip(1), pen.keep(1), pen.fine(1, 2)));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

@@ -33,19 +33,16 @@ impl Here {
     fn fine(&mut self, _text: Rc<str>) {}
 }
 
-fn spawn<A: stub::Actor>(_factory: impl FnMut() -> A)
-where
-    A::Msg: Send,
-{
-}
+const SOON: core::time::Duration = core::time::Duration::ZERO;
 
 fn main() {
-    spawn(|| Log);
+    let log = spawn(|| Log);
+    drop((log.line("a".into()), log.lines(1, Vec::new()), log.last(SOON), log.count(SOON)));
 }
 
 // What generated code names.
 extern crate alloc;
 extern crate self as clockjack_actor;
-#[path = "../stub/actor.rs"]
+#[path = "../stub/ui.rs"]
 mod stub;
 pub use stub::*;

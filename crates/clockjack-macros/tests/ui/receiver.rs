@@ -29,4 +29,17 @@ impl Counter {
     fn fine(self: &mut Self) {}
 }
 
-fn main() {}
+const SOON: core::time::Duration = core::time::Duration::ZERO;
+
+fn main() {
+    let counter = spawn(|| Counter(0));
+    drop((counter.consume(), counter.consume_mut(1), counter.unbox(), counter.new(1)));
+    drop((counter.nothing(SOON), counter.fine()));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

@@ -2,8 +2,6 @@
 
 use clockjack_macros::actor;
 
-struct ReplyTo<R>(R);
-
 struct Counter;
 
 #[actor]
@@ -18,11 +16,24 @@ impl Counter {
 
     #[ask]
     fn answers_twice(&mut self, reply_to: ReplyTo<u32>) -> u32 {
-        reply_to.0
+        drop(reply_to);
+        0
     }
 
     #[msg]
     fn forwarded(&mut self, _reply: ReplyTo<u32>) {}
 }
 
-fn main() {}
+const SOON: core::time::Duration = core::time::Duration::ZERO;
+
+fn main() {
+    let counter = spawn(|| Counter);
+    drop((counter.number(1, SOON), counter.answers_twice(SOON)));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

@@ -28,4 +28,16 @@ impl Counter {
     fn named(&mut self) {}
 }
 
-fn main() {}
+const SOON: core::time::Duration = core::time::Duration::ZERO;
+
+fn main() {
+    let counter = spawn(|| Counter);
+    drop((counter.both(), counter.twice(), counter.urgent(SOON), counter.named()));
+}
+
+// What generated code names.
+extern crate alloc;
+extern crate self as clockjack_actor;
+#[path = "../stub/ui.rs"]
+mod stub;
+pub use stub::*;

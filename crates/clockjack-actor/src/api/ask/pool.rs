@@ -13,7 +13,7 @@ use clockjack_sync::{
 };
 
 use super::slot::{ReplySlot, SlotOwner};
-use crate::{cell::header::AnyActor, system::wake_catching_panics};
+use crate::{cell::header::AnyActor, room::Grows as _, system::wake_catching_panics};
 
 const FREE_LISTS: usize = 4;
 /// How many slots a free list keeps; further ones are freed.
@@ -48,16 +48,32 @@ impl SlotPool {
 
     fn put(&self, slot: AnySlot) {
         let mut slot = Some(slot);
-        let put = |list: &mut Vec<AnySlot>| {
-            if list.len() < FREE_LIST_MAX {
+        for list in &self.free_lists {
+            put_into(list, &mut slot);
+            if slot.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+/// Puts a slot into a list, unless the list is locked or full.
+fn put_into(list: &SpinLock<Vec<AnySlot>>, slot: &mut Option<AnySlot>) {
+    let mut room = None;
+    loop {
+        let missing = list.try_with(|list| {
+            if list.len() >= FREE_LIST_MAX {
+                return None;
+            }
+            let missing = list.grow(&mut room);
+            if missing.is_none() {
                 list.extend(slot.take());
             }
-            slot.is_none()
-        };
-        let mut put = put;
-        let is_put = self.free_lists.iter().any(|list| list.try_with(&mut put) == Some(true));
-        if !is_put {
-            drop(slot);
+            missing
+        });
+        match missing.flatten() {
+            Some(missing) => room = Some(Vec::allocate(missing)),
+            None => return,
         }
     }
 }

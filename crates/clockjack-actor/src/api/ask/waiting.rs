@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The asks for which actors wait, by the addresses of asker and asked actor.
-pub(crate) type Asks = WaitForGraph<usize, AskTarget>;
+pub(crate) type Asks = WaitForGraph<AskTarget>;
 
 /// The asked actor, and an observer of the answer.
 #[derive(Clone)]
@@ -36,6 +36,11 @@ pub(crate) struct AskTarget {
 }
 
 impl AskTarget {
+    /// The path of the asked actor.
+    pub(crate) fn into_path(self) -> ActorPath {
+        self.path
+    }
+
     /// Whether there is no answer yet. For targets in the graph, under its lock.
     fn is_awaited(&self) -> bool {
         // SAFETY: the asker has not left: before that it removes this target from the graph, which
@@ -59,7 +64,7 @@ pub(super) struct PendingAsk<R> {
 /// An edge; its drop removes it from the graph.
 struct Edge {
     from: usize,
-    id: EdgeId<usize>,
+    id: EdgeId,
     /// Leads to the system.
     target: AnyActor,
 }

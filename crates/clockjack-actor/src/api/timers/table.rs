@@ -65,7 +65,7 @@ impl<M> TimerTable<M> {
         (slot.unwrap_or_else(next), self.generation)
     }
 
-    /// The node of a slot that `reserve` has returned.
+    /// The node of a slot that `choose_slot` has returned.
     pub(super) fn node(&mut self, slot: u32) -> &TimerNode {
         let index = slot as usize;
         if index == self.nodes.len() {
@@ -74,8 +74,8 @@ impl<M> TimerTable<M> {
         &self.nodes[index]
     }
 
-    /// Inserts a timer into the slot that `reserve` has returned; returns the previous one, which
-    /// had the same key.
+    /// Inserts a timer into the slot that `choose_slot` has returned; returns the previous one,
+    /// which had the same key.
     pub(super) fn insert(&mut self, slot: u32, timer: Timer<M>) -> Option<Timer<M>> {
         let index = slot as usize;
         if index == self.slots.len() {

@@ -19,7 +19,11 @@ use crate::{
         shared::ActorShared,
     },
     props::Overflow,
+    room::{Segments, with_room},
 };
+
+/// How many senders the runner refuses while it holds the lock.
+const PAGE_LEN: usize = 32;
 
 /// A message that waits.
 pub(crate) enum WaitingMessage<M> {
@@ -131,10 +135,9 @@ pub(crate) struct Waiters<M: 'static> {
 }
 
 struct List<M> {
-    next: u64,
     waiting: WaitQueue<Waiter<M>>,
     /// Cancelled on another thread, to be dropped by the runner.
-    cancelled: Vec<WaitingMessage<M>>,
+    cancelled: Segments<WaitingMessage<M>>,
     is_closed: bool,
 }
 
@@ -170,6 +173,13 @@ pub(crate) struct Admitted<'m, M> {
     pub(crate) waker: Option<Waker>,
 }
 
+/// A sender that waits when the list is closed.
+enum Refused<M> {
+    Request(WaitingMessage<M>),
+    /// Its message stays in the list.
+    Sender(Option<Waker>),
+}
+
 /// What remains when a list is closed.
 pub(crate) struct Leftover<M> {
     pub(crate) requests: Vec<WaitingMessage<M>>,
@@ -181,9 +191,9 @@ impl<M: 'static> Waiters<M> {
     ///
     /// It lives no longer than the shared part, which does not move.
     pub(crate) unsafe fn new(shared: &ActorShared<M>) -> Self {
-        let list =
-            List { next: 1, waiting: WaitQueue::new(), cancelled: Vec::new(), is_closed: false };
-        Self { shared: NonNull::from(shared), list: SpinLock::new(list) }
+        let (waiting, cancelled) = (WaitQueue::new(), Segments::new());
+        let list = SpinLock::new(List { waiting, cancelled, is_closed: false });
+        Self { shared: NonNull::from(shared), list }
     }
 
     fn shared(&self) -> &ActorShared<M> {
@@ -206,7 +216,11 @@ impl<M: 'static> Waiters<M> {
         }
         let mut waiting = Some(message);
         loop {
-            let (bar, ticket) = self.list.with(|list| self.enter(list, &mut waiting, is_request));
+            let (bar, ticket) = with_room(
+                &self.list,
+                |list| &mut list.waiting,
+                |list| self.enter(list, &mut waiting, is_request),
+            );
             match (bar, waiting.take()) {
                 (WaiterReservation::Reserved, _) => {
                     wake();
@@ -259,12 +273,11 @@ impl<M: 'static> Waiters<M> {
         is_request: bool,
     ) -> (WaiterReservation, u64) {
         let bar = self.shared().mail.reserve_for_waiters();
-        let ticket = list.next;
+        let mut ticket = 0;
         if bar == WaiterReservation::Reserved
             && let Some(message) = message.take()
         {
-            list.next += 1;
-            list.waiting.push(ticket, Waiter { message, waker: None, is_request });
+            ticket = list.waiting.push(Waiter { message, waker: None, is_request });
             self.shared().header.set_flags(WAITERS);
         }
         (bar, ticket)
@@ -276,7 +289,7 @@ impl<M: 'static> Waiters<M> {
             return;
         }
         self.shared().mail.release_reservation();
-        if list.cancelled.is_empty() {
+        if list.cancelled.len() == 0 {
             self.shared().header.clear_flags(WAITERS);
         }
     }
@@ -291,55 +304,78 @@ impl<M: 'static> Waiters<M> {
 
     /// Rule 3, once. For the runner.
     pub(crate) fn admit(&self) -> Option<Admitted<'_, M>> {
-        self.list.with(|list| {
+        let (permit, next) = self.list.with(|list| {
             if list.waiting.is_empty() {
                 self.update_reservation(list);
                 return None;
             }
             let permit = self.shared().mail.claim_for_waiter().ok()?;
             let next = list.waiting.pop()?;
-            let deferred = match next.message {
-                WaitingMessage::Ready(msg) => {
-                    let _ = permit.write(Envelope::new(msg));
-                    None
-                }
-                WaitingMessage::Mapped(message) => Some((permit, message)),
-            };
             self.update_reservation(list);
-            Some(Admitted { deferred, waker: next.waker })
-        })
+            Some((permit, next))
+        })?;
+        let deferred = match next.message {
+            WaitingMessage::Ready(msg) => {
+                // Outside of the lock, because the mailbox may allocate.
+                let _ = permit.write(Envelope::new(msg));
+                None
+            }
+            WaitingMessage::Mapped(message) => Some((permit, message)),
+        };
+        Some(Admitted { deferred, waker: next.waker })
     }
 
     /// The messages that were cancelled on other threads. For the runner.
-    pub(crate) fn take_cancelled(&self) -> Vec<WaitingMessage<M>> {
-        self.list.with(|list| {
+    pub(crate) fn take_cancelled(&self) -> impl Iterator<Item = WaitingMessage<M>> + use<M> {
+        let mut cancelled = self.list.with(|list| {
             let cancelled = core::mem::take(&mut list.cancelled);
             self.update_reservation(list);
             cancelled
-        })
+        });
+        core::iter::from_fn(move || cancelled.pop())
     }
 
     /// Rule 6. The mailbox is closed. For the runner.
     pub(crate) fn close(&self) -> Leftover<M> {
-        self.list.with(|list| {
-            list.is_closed = true;
-            let mut requests = core::mem::take(&mut list.cancelled);
-            let (mut of_asks, mut wakers) = (Vec::new(), Vec::new());
-            for (ticket, one) in list.waiting.iter_mut() {
-                if one.is_request {
-                    of_asks.push(ticket);
-                } else {
-                    wakers.extend(one.waker.take());
+        let mut left = Leftover { requests: Vec::new(), wakers: Vec::new() };
+        loop {
+            let mut page = [const { None }; PAGE_LEN];
+            let cancelled = self.list.with(|list| self.refuse_page(list, &mut page));
+            for refused in page.into_iter().flatten() {
+                match refused {
+                    Refused::Request(message) => left.requests.push(message),
+                    Refused::Sender(waker) => left.wakers.extend(waker),
                 }
             }
-            let waiting = &mut list.waiting;
-            requests.extend(
-                of_asks.into_iter().filter_map(|ticket| Some(waiting.remove(ticket)?.message)),
-            );
-            self.shared().mail.release_reservation();
-            self.shared().header.clear_flags(WAITERS);
-            Leftover { requests, wakers }
-        })
+            if let Some(mut cancelled) = cancelled {
+                left.requests.extend(core::iter::from_fn(|| cancelled.pop()));
+                return left;
+            }
+        }
+    }
+
+    /// Closes the list and refuses some of the senders. The last call returns the messages that
+    /// were cancelled: afterwards there is no request that could be cancelled.
+    fn refuse_page(
+        &self,
+        list: &mut List<M>,
+        page: &mut [Option<Refused<M>>; PAGE_LEN],
+    ) -> Option<Segments<WaitingMessage<M>>> {
+        list.is_closed = true;
+        for place in page {
+            let Some((ticket, one)) = list.waiting.unlink_first() else { break };
+            *place = if one.is_request {
+                list.waiting.remove(ticket).map(|one| Refused::Request(one.message))
+            } else {
+                Some(Refused::Sender(one.waker.take()))
+            };
+        }
+        if !list.waiting.is_empty() {
+            return None;
+        }
+        self.shared().mail.release_reservation();
+        self.shared().header.clear_flags(WAITERS);
+        Some(core::mem::take(&mut list.cancelled))
     }
 }
 
@@ -378,7 +414,7 @@ impl<M: 'static> WaitList for Waiters<M> {
     }
 
     fn cancel_request(&self, ticket: u64, is_local: bool) {
-        let dropped = self.list.with(|list| {
+        let cancel = |list: &mut List<M>| {
             let taken = self.take(list, ticket)?;
             if !is_local {
                 return Some(taken);
@@ -386,8 +422,8 @@ impl<M: 'static> WaitList for Waiters<M> {
             list.cancelled.push(taken.message);
             self.shared().header.set_flags(WAITERS);
             None
-        });
-        drop(dropped);
+        };
+        drop(with_room(&self.list, |list| &mut list.cancelled, cancel));
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -402,9 +438,11 @@ impl<M: 'static> Drop for Waiters<M> {
     fn drop(&mut self) {
         let list = self.list.get_mut();
         // Only the messages are leaked: the memory of the queue is freed.
-        while let Some(one) = list.waiting.pop() {
+        while let Some(one) = list.waiting.take_any() {
             core::mem::forget(one.message);
         }
-        core::mem::take(&mut list.cancelled).into_iter().for_each(core::mem::forget);
+        while let Some(message) = list.cancelled.pop() {
+            core::mem::forget(message);
+        }
     }
 }

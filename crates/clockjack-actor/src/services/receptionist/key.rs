@@ -27,6 +27,11 @@ impl<M: 'static> ServiceKey<M> {
         &self.name
     }
 
+    /// The key with this name.
+    pub(super) fn named(name: Arc<Box<str>>) -> Self {
+        Self { name, _message: PhantomData }
+    }
+
     pub(super) fn shared_name(&self) -> &Arc<Box<str>> {
         &self.name
     }
@@ -98,6 +103,11 @@ impl<M: 'static> Listing<M> {
     #[must_use]
     pub fn key(&self) -> &ServiceKey<M> {
         &self.key
+    }
+
+    /// Whether it is a clone of the other one.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.services, &other.services)
     }
 
     /// The actors, in the order of registration.

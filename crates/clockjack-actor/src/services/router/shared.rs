@@ -4,7 +4,8 @@
 //!
 //! 1. The routees are in a list under a lock, with a version that increases with every change. The
 //!    router has a copy of the list, which it renews before it routes a message, if the version has
-//!    changed.
+//!    changed. It copies a few routees at a time under the lock. A change in between may or may not
+//!    be in the copy: the copy has the version from before, so the router renews it again.
 //! 2. A thread that wants another number of routees stores that number, and then changes the list
 //!    towards it, one routee at a time, each under the lock. A new routee is started outside of the
 //!    lock, and added only if it is still needed. So two concurrent resizers leave the number that
@@ -13,6 +14,10 @@
 //!    either renewed its copy or is idle, in which case it will renew it before the next message.
 //!    After that, no further message can reach the routee, and it is asked to retire: it stops by
 //!    itself once it has handled its messages and has no pending future.
+//! 4. If the scheduler refuses or drops the timer, the routee is *left* to the router, which asks
+//!    it to retire when it renews its copy. Who leaves a routee checks again afterwards, because
+//!    the router may have renewed its copy just before. A router that does not get a message any
+//!    more keeps such a routee until its own end.
 
 use alloc::{boxed::Box, format, vec::Vec};
 use core::fmt;
@@ -35,6 +40,7 @@ use crate::{
         header::{AnyActor, STOP, STOP_WHEN_IDLE, STOPPED, SystemSend as _},
         spawn::{self, Placement},
     },
+    room::{Segments, with_room},
 };
 
 /// See the [module](self).
@@ -42,6 +48,8 @@ pub(super) struct PoolShared<A: Actor, F> {
     pub(super) config: SpinLock<Config<A, F>>,
     factory: F,
     list: SpinLock<RouteeList<A::Msg>>,
+    /// Rule 4: surplus routees, each with the version from which on the router does not know it.
+    left: SpinLock<Segments<(usize, ActorRef<A::Msg>)>>,
     version: AtomicUsize,
     /// The version of the router's copy.
     seen_version: AtomicUsize,
@@ -60,9 +68,17 @@ pub(super) struct Config<A: Actor, F> {
 }
 
 struct RouteeList<M> {
-    routees: Vec<ActorRef<M>>,
+    routees: Segments<ActorRef<M>>,
     router: Option<AnyActor>,
     next_name: u64,
+}
+
+/// How many routees the router copies while it holds the lock.
+const PAGE_LEN: usize = 32;
+
+/// Lets a routee stop once it has handled its messages. The router must not be able to send to it.
+fn ask_to_retire<M: 'static>(routee: &ActorRef<M>) {
+    routee.any().wake_with(STOP_WHEN_IDLE);
 }
 
 /// Whether an actor is running or ready to run.
@@ -80,7 +96,12 @@ impl<A: Actor, F> PoolShared<A, F> {
                 is_supervised: false,
             }),
             factory,
-            list: SpinLock::new(RouteeList { routees: Vec::new(), router: None, next_name: 0 }),
+            list: SpinLock::new(RouteeList {
+                routees: Segments::new(),
+                router: None,
+                next_name: 0,
+            }),
+            left: SpinLock::new(Segments::new()),
             version: AtomicUsize::new(0),
             seen_version: AtomicUsize::new(0),
             wanted: AtomicUsize::new(n),
@@ -109,7 +130,8 @@ impl<A: Actor, F> PoolShared<A, F> {
             self.bump_version();
             (list.router.take(), core::mem::take(&mut list.routees))
         });
-        drop(old);
+        let left = self.left.with(core::mem::take);
+        drop((old, left));
     }
 
     /// Called under the lock when the list has changed.
@@ -126,11 +148,54 @@ impl<A: Actor, F> PoolShared<A, F> {
         if version == self.seen_version.load(Relaxed) {
             return None;
         }
-        let routees = self.list.with(|list| list.routees.clone());
-        // Release: pairs with the Acquire load in `retire`. From here on the router sends messages
-        // only to the routees of the new copy.
+        let routees = self.copy();
+        // Release: pairs with the Acquire load in `is_unreachable`. From here on the router sends
+        // messages only to the routees of the new copy.
         self.seen_version.store(version, Release);
+        self.retire_left(None);
         Some(routees)
+    }
+
+    /// Whether no further message of the router can reach a routee that was removed from the list
+    /// with this version (rule 3). Without a router, the caller is the router.
+    fn is_unreachable(&self, version: usize, router: Option<&AnyActor>) -> bool {
+        // Acquire: pairs with the Release store in `refresh`.
+        let has_seen = self.seen_version.load(Acquire) >= version;
+        has_seen || router.is_some_and(|router| !is_busy(router) || router.is_stopped())
+    }
+
+    /// Leaves a routee to the router (rule 4).
+    fn leave(&self, version: usize, routee: ActorRef<A::Msg>) {
+        with_room(&self.left, |left| left, |left| left.push((version, routee)));
+    }
+
+    /// Asks the routees to retire that were left, and that can get no further message.
+    fn retire_left(&self, router: Option<&AnyActor>) {
+        let mut left = self.left.with(core::mem::take);
+        while let Some((version, routee)) = left.pop() {
+            if self.is_unreachable(version, router) {
+                ask_to_retire(&routee);
+            } else if !routee.is_stopped() {
+                self.leave(version, routee);
+            }
+        }
+    }
+
+    fn copy(&self) -> Vec<ActorRef<A::Msg>> {
+        let mut copy = Vec::with_capacity(self.len());
+        loop {
+            let mut page = [const { None }; PAGE_LEN];
+            self.list.with(|list| list.read_page(copy.len(), &mut page));
+            let n_before = copy.len();
+            copy.extend(page.into_iter().flatten());
+            if copy.len() - n_before < PAGE_LEN {
+                return copy;
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.list.with(|list| list.routees.len())
     }
 }
 
@@ -217,11 +282,16 @@ where
                 Adjustment::Retire(router, routee) => {
                     // Acquire: reads a version that includes the removal above.
                     let version = self.version.load(Acquire);
-                    retire(self.clone(), router, routee, version);
+                    let shared = self.clone();
+                    retire(Retirement { shared, router, routee: Some(routee), version });
                 }
                 Adjustment::Start(router, nth) => {
                     let made = self.start_routee(&router, nth)?;
-                    let unwanted = self.list.with(|list| list.add(self, made));
+                    let unwanted = with_room(
+                        &self.list,
+                        |list| &mut list.routees,
+                        |list| list.add(self, made),
+                    );
                     if let Some(unwanted) = unwanted {
                         unwanted.any().wake_with(STOP);
                     }
@@ -232,6 +302,13 @@ where
 }
 
 impl<M: 'static> RouteeList<M> {
+    /// Reads the routees from an index on.
+    fn read_page(&self, from: usize, page: &mut [Option<ActorRef<M>>; PAGE_LEN]) {
+        for (place, index) in page.iter_mut().zip(from..) {
+            *place = self.routees.get(index).cloned();
+        }
+    }
+
     /// The router, and the number in the name of the next routee.
     fn next_name(&mut self) -> Option<(AnyActor, u64)> {
         let router = self.router.clone()?;
@@ -259,7 +336,7 @@ impl<M: 'static> RouteeList<M> {
         Adjustment::Retire(router, routee)
     }
 
-    /// Adds a routee, if it is still needed; otherwise returns it.
+    /// Adds a routee, for which there is room, if it is still needed; otherwise returns it.
     fn add<A: Actor<Msg = M>, F>(
         &mut self,
         shared: &PoolShared<A, F>,
@@ -274,34 +351,58 @@ impl<M: 'static> RouteeList<M> {
     }
 }
 
-/// Stops a routee that was removed from the list, once it has handled its messages (rule 3).
-fn retire<A, F>(
+/// A routee that was removed from the list, and is to stop once it has handled its messages.
+struct Retirement<A: Actor, F> {
     shared: Arc<PoolShared<A, F>>,
     router: AnyActor,
-    routee: ActorRef<A::Msg>,
+    /// `None` once somebody else is responsible.
+    routee: Option<ActorRef<A::Msg>>,
     version: usize,
-) where
+}
+
+impl<A: Actor, F> Retirement<A, F> {
+    fn is_unreachable(&self) -> bool {
+        self.shared.is_unreachable(self.version, Some(&self.router))
+    }
+}
+
+impl<A: Actor, F> Drop for Retirement<A, F> {
+    /// The job was refused, or dropped by the close of the scheduler (rule 4).
+    fn drop(&mut self) {
+        let Some(routee) = self.routee.take() else { return };
+        if self.is_unreachable() {
+            ask_to_retire(&routee);
+            return;
+        }
+        self.shared.leave(self.version, routee);
+        // The lock of the list orders this check after that of the router, if the router has found
+        // the list empty.
+        if self.is_unreachable() {
+            self.shared.retire_left(Some(&self.router));
+        }
+    }
+}
+
+/// Checks after a while whether a routee can be asked to retire (rule 3).
+fn retire<A, F>(mut retirement: Retirement<A, F>)
+where
     A: Actor + Send,
     A::Msg: Send,
     F: FnMut() -> A + Clone + Send + Sync + 'static,
 {
-    let scheduler = router.system().handle().scheduler().clone();
-    let last = routee.clone();
+    let scheduler = retirement.router.system().handle().scheduler().clone();
     let check = move |_: &FireContext| {
-        // Acquire: pairs with the Release store in `refresh`.
-        let has_seen = shared.seen_version.load(Acquire) >= version;
-        let is_unreachable = has_seen || !is_busy(&router) || router.is_stopped();
-        if is_unreachable {
-            routee.any().wake_with(STOP_WHEN_IDLE);
-        } else if !routee.is_stopped() {
-            retire(shared.clone(), router.clone(), routee.clone(), version);
+        let routee = retirement.routee.take();
+        let Some(routee) = routee.filter(|routee| !routee.is_stopped()) else { return };
+        if retirement.is_unreachable() {
+            ask_to_retire(&routee);
+        } else {
+            let (shared, router) = (retirement.shared.clone(), retirement.router.clone());
+            let version = retirement.version;
+            retire(Retirement { shared, router, routee: Some(routee), version });
         }
     };
-    let after = crate::events::RETRY;
-    if scheduler.jobs().schedule_internal(after, check).is_err() {
-        // The scheduler is shut down, so the system is terminating anyway.
-        last.any().wake_with(STOP);
-    }
+    drop(scheduler.jobs().schedule_internal(crate::events::RETRY, check));
 }
 
 /// A handle to change the number of a pool's routees, from any thread. Cheap to clone.
@@ -326,7 +427,7 @@ where
     }
 
     fn len(&self) -> usize {
-        self.list.with(|list| list.routees.len())
+        PoolShared::len(self)
     }
 
     fn wanted(&self) -> usize {
