@@ -16,6 +16,8 @@ mod faults;
 mod platform;
 #[path = "std_platform/system.rs"]
 mod system;
+#[path = "../../clockjack-actor/tests/support/timer_order.rs"]
+mod timer_order;
 
 #[test]
 fn the_example_blinks_fails_is_restarted_and_ends() {

@@ -215,6 +215,11 @@ impl BlockingPool {
         BlockingReport { finished: n_running - abandoned, abandoned, dropped: n_dropped }
     }
 
+    /// How many threads there may be.
+    pub(crate) fn threads_max(&self) -> usize {
+        self.shared.config.threads_max
+    }
+
     /// Whether the pool was shut down.
     #[must_use]
     pub fn is_closed(&self) -> bool {

@@ -1,8 +1,10 @@
-//! Failures of actors, one line each, on standard error or in `tracing`.
+//! Failures of actors, one line each, and refused messages, on standard error or in `tracing`.
 //!
 //! The log is a listener of the system ([`SystemBuilder::on_failure`]), so it runs on the thread
 //! that has decided about the failure, before the decision is carried out: the line is written even
-//! if the program exits next. A line that standard error refuses is lost; the program continues.
+//! if the program exits next. Refusals are counted by the system, which calls the log at most once
+//! per minute, and at its end ([`SystemBuilder::on_refusals`]). A line that standard error refuses
+//! is lost; the program continues.
 
 mod rate_limit;
 
@@ -14,14 +16,14 @@ use std::{
 };
 
 use clockjack_actor::{
-    ActorPath, ActorSystem, Directive, EscalationStage, FailureInfo, SystemBuilder,
+    ActorPath, ActorSystem, Directive, EscalationStage, FailureInfo, MailboxRefusals, SystemBuilder,
 };
 use clockjack_sync::waker::AtomicWaker;
 
 use self::rate_limit::{RateLimit, Verdict};
 use crate::{OsInstant, failure_trace};
 
-/// Whether failures of actors are logged.
+/// Whether failures of actors and refused messages are logged.
 ///
 /// By default, each failure that stops or restarts an actor is one line on standard error:
 ///
@@ -37,12 +39,20 @@ use crate::{OsInstant, failure_trace};
 /// per actor and at most 20 in all are written. On standard error, the last line before that says
 /// so. The number of failures that were not written follows, with the next failure or at the
 /// shutdown. A `TracingBridge` writes all failures.
+///
+/// A full mailbox that returns messages to their senders is a line of the same log, a second after
+/// the first of them, and then, as long as messages are refused, after 1, 2, 4 .. 60 minutes and at
+/// the shutdown:
+///
+/// ```text
+/// clockjack[shop]: actor /user/printer: the mailbox was full and has refused 1000 messages
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailureLog {
-    /// Write failures.
+    /// Write failures and refusals.
     #[default]
     On,
-    /// Write no failures.
+    /// Write nothing.
     Off,
 }
 
@@ -76,7 +86,13 @@ impl Failures {
             waker: AtomicWaker::new(),
         });
         let listener = Arc::clone(&failures);
-        (builder.on_failure(move |system, info| listener.add(system, info)), failures)
+        let mut builder = builder.on_failure(move |system, info| listener.add(system, info));
+        if log == FailureLog::On {
+            let listener = Arc::clone(&failures);
+            builder =
+                builder.on_refusals(move |system, info| listener.write_refusals(system, info));
+        }
+        (builder, failures)
     }
 
     /// Writes a warning.
@@ -142,6 +158,13 @@ impl Failures {
         }
         let more = if is_last { "; more failures in this second are only counted" } else { "" };
         self.print(format_args!("{}{more}", FailureLine(info)));
+    }
+
+    fn write_refusals(&self, system: &ActorSystem, refusals: &MailboxRefusals) {
+        if failure_trace::is_bridged(system) || failure_trace::refusals(&self.system, refusals) {
+            return;
+        }
+        self.print(format_args!("actor {}: {refusals}", refusals.path));
     }
 
     fn report_suppressed(&self, n: u64) {

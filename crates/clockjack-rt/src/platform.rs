@@ -14,6 +14,12 @@ pub(crate) mod fork;
 #[cfg(not(target_os = "linux"))]
 #[path = "platform/fork/portable.rs"]
 pub(crate) mod fork;
+#[cfg(windows)]
+#[path = "platform/loader/windows.rs"]
+pub(crate) mod loader;
+#[cfg(not(windows))]
+#[path = "platform/loader/portable.rs"]
+pub(crate) mod loader;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "platform/clock/portable.rs"]
 mod monotonic_portable;
@@ -24,13 +30,16 @@ pub mod parker_futex;
 #[path = "platform/parker/portable.rs"]
 pub mod parker_portable;
 pub(crate) mod primitive;
-#[cfg(not(unix))]
+#[cfg(not(any(unix, windows)))]
 #[path = "platform/signals/portable.rs"]
 mod signal_handler;
 #[cfg(unix)]
 #[path = "platform/signals/unix.rs"]
 mod signal_handler;
-#[cfg(all(test, unix))]
+#[cfg(windows)]
+#[path = "platform/signals/windows.rs"]
+mod signal_handler;
+#[cfg(all(test, any(unix, windows)))]
 #[path = "platform/signals/portable.rs"]
 mod signal_handler_portable;
 pub(crate) mod signals;

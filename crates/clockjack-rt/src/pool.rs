@@ -554,6 +554,7 @@ impl Inner {
         let (report, reported) = mpsc::channel();
         let (occupies, vacated) = mpsc::channel();
         let thread_config = ThreadConfig { name, stack_size: config.stack_size };
+        thread::check_can_wait().map_err(|refused| StartError::thread(&refused))?;
         let started = thread::start(&thread_config, move || {
             let _occupies = occupies;
             thread::sleep_precisely();
@@ -621,11 +622,14 @@ impl Inner {
         // A thread does not join itself: neither the watchdog, if a report callback drops the pool,
         // nor a worker that has left, if a thread-local destructor of its thread drops the pool.
         let here = std::thread::current().id();
-        leaving.retain(|(_, thread)| thread.thread().id() != here);
+        // Where no thread can start, a watchdog that has not started yet would never end. The
+        // workers have all started.
+        let can_wait = thread::check_can_wait().is_ok();
+        let is_awaited = |index: Option<usize>| can_wait || index.is_some();
+        leaving.retain(|(index, thread)| thread.thread().id() != here && is_awaited(*index));
         loop {
             for (_, thread) in leaving.extract_if(.., |(_, thread)| thread.is_finished()) {
-                // A worker does not panic: it catches the panics of the code that it runs.
-                drop(thread.join());
+                thread::join_or_detach(thread);
             }
             if leaving.is_empty() || OsInstant::now() >= until {
                 // One that is asleep was woken, and only waits for a CPU.

@@ -83,9 +83,13 @@ impl Timebase {
         TimerInstant::new(Tick::new(nanos), NANO)
     }
 
-    /// The start of a scheduler tick, in nanoseconds after the anchor.
+    /// The start of a scheduler tick, in nanoseconds after the anchor. A tick that is too far away
+    /// for a number of nanoseconds has the largest one, wherever the anchor and the start are.
     fn nanos_of(&self, tick: Tick) -> u64 {
-        tick.get().saturating_mul(self.nanos_per_tick).saturating_sub(self.start_nanos)
+        match tick.get().saturating_mul(self.nanos_per_tick) {
+            u64::MAX => u64::MAX,
+            nanos => nanos.saturating_sub(self.start_nanos),
+        }
     }
 
     /// The start of a scheduler tick: a thread that sleeps until then finds the tick due.
@@ -107,5 +111,18 @@ mod tests {
         assert_eq!(time.instant_of(start), time.clock.anchor());
         assert_eq!(time.nanos_of(Tick::new(1_003)), 30_000_000);
         assert_eq!(time.instant_of(Tick::MAX), OsInstant::MAX);
+    }
+
+    #[test]
+    fn the_last_tick_is_the_largest_instant_wherever_the_system_clock_begins() {
+        // Linux counts from the start of the machine; other systems from the first reading, so that
+        // the anchor may be less than the start of the scheduler, or zero.
+        for anchor in [0, 1, 9_999_999_999, 10_000_000_000, u64::MAX].map(OsInstant::from_nanos) {
+            let clock = OsClock::anchored_at(anchor, Resolution::MILLI);
+            for resolution in [NANO, Resolution::MILLI, Resolution::TEN_MILLIS] {
+                let time = Timebase::new(clock, Tick::new(1_000), resolution);
+                assert_eq!(time.instant_of(Tick::MAX), OsInstant::MAX, "{anchor:?} {resolution:?}");
+            }
+        }
     }
 }

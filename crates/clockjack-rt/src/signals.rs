@@ -22,7 +22,10 @@
 //! * A handler that was installed before, and every handler of the crates `signal-hook` and
 //!   `tokio`, is called as well. A handler that is installed later in another way replaces these.
 //! * A child that is forked without `exec` exits by the signals, as it would without handlers.
-//! * Only Unix has signals. On other systems there is Ctrl-C.
+//! * Windows has console events instead. Ctrl-C and Ctrl-Break are what SIGINT is; that the console
+//!   is closed, that the user logs off and that the system shuts down are what SIGTERM is. After
+//!   the last three, Windows ends the process when its own time-out is over, whatever the drain
+//!   time-out is: 5 seconds for a closed console. There is no SIGHUP. Other systems have neither.
 
 use core::{
     fmt,
@@ -49,9 +52,10 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopSignal {
-    /// SIGINT: Ctrl-C on a terminal.
+    /// SIGINT: Ctrl-C on a terminal. On Windows also Ctrl-Break.
     Interrupt,
-    /// SIGTERM: `kill`, service managers, container runtimes.
+    /// SIGTERM: `kill`, service managers, container runtimes. On Windows: the console is closed,
+    /// the user logs off, or the system shuts down.
     Terminate,
 }
 

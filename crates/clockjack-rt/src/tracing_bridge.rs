@@ -8,15 +8,21 @@
 //! *Why there is no feedback loop*: events about that actor are not written. Otherwise a
 //! subscriber that panics would cause an event about its own panic, without end.
 
-use core::fmt;
+mod pressure;
+
+use core::{fmt, time::Duration};
 use std::borrow::Cow;
 
 use clockjack_actor::{
     Actor, ActorPath, ActorRef, ActorSystem, Context, EscalationStage, EventKinds, EventStream,
-    Failure, FailureInfo, LifecycleStep, Next, Props, StartError, Strategy, SystemEvent,
-    SystemMessage, hub::Subscription,
+    Failure, FailureInfo, LifecycleStep, MailboxRefusals, Next, Props, Signal, StartError,
+    Strategy, SystemEvent, SystemMessage, hub::Subscription,
 };
+use clockjack_sched::Warning;
+use clockjack_time::{Tick, TimerInstant};
 use tracing::{debug, error, warn};
+
+use self::pressure::{PressureLog, PressureSum};
 
 /// The target of all events.
 const TARGET: &str = "clockjack";
@@ -37,10 +43,12 @@ pub(crate) const PATH: &str = "/system/tracing";
 /// | a full mailbox that stops its actor | WARN | `path`, `reason` |
 /// | an actor that does not stop, an ask cycle | WARN | `path`, `reason` |
 /// | refused messages, at most once per minute | WARN | `path` (the worst mailbox), `reason` |
+/// | pressure on the scheduler, at most once per minute | WARN | `reason` |
 /// | a handler that does not return | WARN | `pid`, `path`, `reason`, `message_type` |
-/// | a warning of the scheduler | WARN | `reason` |
+/// | another warning of the scheduler | WARN | `reason` |
 /// | events that were lost because they arrived too fast | WARN | `reason` |
 /// | a message that was not handled | DEBUG | `pid`, `path`, `reason`, `message_type` |
+/// | pressure began or ended | DEBUG | `reason` |
 /// | an actor has started, restarted or stopped | DEBUG | `pid`, `path`, `step` |
 ///
 /// All events have the field `system`, the name of the system; failures also have `restarts`, and
@@ -98,7 +106,11 @@ impl TracingBridge {
         let mut at_root =
             Some(system.failure_hub().subscribe(at_root).map_err(|full| not_installed(&full))?);
         let name: Box<str> = system.name().into();
-        let make = move || Writer { system: name.clone(), _at_root: at_root.take() };
+        let make = move || Writer {
+            system: name.clone(),
+            pressure: PressureLog::default(),
+            _at_root: at_root.take(),
+        };
         // If the `tracing` subscriber panics, only the current event is lost.
         let props = Props::new(make).supervise(Strategy::resume());
         let writer = system.spawn_system(NAME, props).map_err(|refused| {
@@ -128,6 +140,7 @@ fn not_installed(why: &dyn fmt::Display) -> StartError {
 /// The actor that writes the events it receives.
 struct Writer {
     system: Box<str>,
+    pressure: PressureLog,
     /// Unsubscribes when this actor is dropped.
     _at_root: Option<Subscription>,
 }
@@ -135,9 +148,61 @@ struct Writer {
 impl Actor for Writer {
     type Msg = SystemEvent;
 
-    fn receive(&mut self, _: &mut Context<'_, Self>, event: SystemEvent) -> Result<Next, Failure> {
-        write_event(&self.system, &event);
+    fn receive(&mut self, cx: &mut Context<'_, Self>, event: SystemEvent) -> Result<Next, Failure> {
+        let now_ns = now_ns(cx);
+        let due = self.pressure.take_due(now_ns);
+        let change = match event {
+            SystemEvent::Scheduler(Warning::BackpressureState { engaged, reason }) => {
+                self.pressure.note(now_ns, engaged, reason);
+                true
+            }
+            _ => false,
+        };
+        // Before the subscriber is called, which may panic.
+        self.wait_for_window(cx, now_ns);
+        self.write_pressure(due);
+        if let (true, SystemEvent::Scheduler(warning)) = (change, &event) {
+            debug!(target: TARGET, system = &*self.system, reason = %warning, "pressure");
+        } else {
+            write_event(&self.system, &event);
+        }
         Ok(Next::Stay)
+    }
+
+    fn signal(&mut self, cx: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
+        let now_ns = now_ns(cx);
+        match signal {
+            Signal::ReceiveTimeout => {
+                let due = self.pressure.take_due(now_ns);
+                self.wait_for_window(cx, now_ns);
+                self.write_pressure(due);
+            }
+            Signal::PostStop => {
+                let sum = self.pressure.take(now_ns);
+                self.write_pressure(sum);
+            }
+            _ => return Ok(Next::Unhandled),
+        }
+        Ok(Next::Stay)
+    }
+}
+
+impl Writer {
+    /// Arms the receive timeout to the end of the window. It is armed again with each event, so it
+    /// is late if events arrive all the time, but then the next event ends the window.
+    fn wait_for_window(&self, cx: &mut Context<'_, Self>, now_ns: u64) {
+        match self.pressure.window_end_ns() {
+            Some(end_ns) => {
+                cx.set_receive_timeout(Duration::from_nanos(end_ns.saturating_sub(now_ns)));
+            }
+            None => cx.cancel_receive_timeout(),
+        }
+    }
+
+    fn write_pressure(&self, sum: Option<PressureSum>) {
+        if let Some(sum) = sum {
+            warn!(target: TARGET, system = &*self.system, reason = %sum, "warning");
+        }
     }
 }
 
@@ -212,14 +277,18 @@ pub(crate) fn write_text(system: &str, reason: fmt::Arguments<'_>) {
     warn!(target: TARGET, system, %reason, "warning");
 }
 
+/// Writes which mailbox has refused the most messages.
+pub(crate) fn write_refusals(system: &str, refusals: &MailboxRefusals) {
+    let path = Some(&*refusals.path.to_string());
+    warn!(target: TARGET, system, path, reason = %refusals, "warning");
+}
+
 fn write_warning(system: &str, event: &SystemEvent) {
     let (path, reason): (Option<Cow<'_, str>>, Cow<'_, str>) = match event {
         SystemEvent::MailboxOverflow(path) => {
             (Some(path.to_string().into()), "the mailbox is full, and the actor is stopped".into())
         }
-        SystemEvent::MailboxRefusals(refusals) => {
-            (Some(refusals.path.to_string().into()), refusals.to_string().into())
-        }
+        SystemEvent::MailboxRefusals(refusals) => return write_refusals(system, refusals),
         SystemEvent::Straggler(path) => (
             Some(path.to_string().into()),
             "the actor was asked to stop and has not stopped".into(),
@@ -238,6 +307,13 @@ fn write_warning(system: &str, event: &SystemEvent) {
     };
     let path = path.as_deref();
     warn!(target: TARGET, system, path, reason = &*reason, "warning");
+}
+
+/// The time since the start of the system's clock.
+fn now_ns(cx: &Context<'_, Writer>) -> u64 {
+    let now = cx.now();
+    let elapsed = now.since(TimerInstant::new(Tick::ZERO, now.resolution()));
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn is_mine(path: &ActorPath) -> bool {

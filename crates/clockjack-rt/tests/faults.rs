@@ -31,16 +31,19 @@ use clockjack_rt::{
         Process, StepOutput, Tag, builtin::SleepFor,
     },
 };
+use clockjack_testing::{InTime, caller_asserts_deadline, keeps_deadline};
 use eventually::eventually;
 use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn pool_of(config: PoolConfig, commands: Commands) -> WorkerPool {
-    WorkerPool::new(config, commands).expect("a pool of a few threads starts")
+fn pool_of(config: PoolConfig, commands: Commands) -> InTime<WorkerPool> {
+    let drop_timeout = config.drop_timeout;
+    let pool = WorkerPool::new(config, commands).expect("a pool of a few threads starts");
+    InTime::new(pool, drop_timeout)
 }
 
-fn pool(workers: usize) -> WorkerPool {
+fn pool(workers: usize) -> InTime<WorkerPool> {
     pool_of(PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT }, Commands::new())
 }
 
@@ -289,7 +292,9 @@ thread_local! {
 
 #[test]
 fn what_a_thread_drops_at_its_very_end_may_still_wait_for_a_future() {
-    let pool = Arc::new(pool(1));
+    // The thread may be the last that drops it, where on Windows no thread can start that would
+    // measure the time.
+    let pool = Arc::new(pool(1).into_inner());
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -397,13 +402,14 @@ fn a_pool_dropped_by_one_of_its_futures_ends_everything_and_leaves_no_thread() {
     }
 }
 
-/// Shuts a pool down at the end of a thread.
+/// Shuts a pool down at the end of a thread. The test measures how long that takes: on Windows, the
+/// thread that measures a deadline could not start here.
 struct ShutsDownAtEnd(Option<WorkerPool>, mpsc::Sender<ShutdownReport>);
 
 impl Drop for ShutsDownAtEnd {
     fn drop(&mut self) {
-        let pool = self.0.take().expect("it is dropped once");
-        self.1.send(pool.shutdown_in_time(LONG * 60)).unwrap();
+        let (pool, timeout) = (self.0.take().expect("it is dropped once"), LONG * 60);
+        self.1.send(caller_asserts_deadline(|| pool.shutdown(timeout))).unwrap();
     }
 }
 
@@ -415,7 +421,7 @@ thread_local! {
 fn a_pool_that_goes_with_the_thread_of_its_own_worker_does_not_wait_for_that() {
     let pool = pool(2);
     let (handle, (sender, receiver)) = (pool.handle(), mpsc::channel());
-    let place = Arc::new(Mutex::new(Some(ShutsDownAtEnd(Some(pool), sender))));
+    let place = Arc::new(Mutex::new(Some(ShutsDownAtEnd(Some(pool.into_inner()), sender))));
     // Each holds one of the workers, so that one of the two is on the second.
     let both_are_held = Arc::new(Barrier::new(2));
     for _ in 0..2 {
@@ -436,7 +442,8 @@ fn a_pool_that_goes_with_the_thread_of_its_own_worker_does_not_wait_for_that() {
 #[test]
 fn a_pool_shut_down_by_its_own_blocking_work_does_not_wait_for_that() {
     let pool = pool(1);
-    let ((give, given), (sender, receiver)) = (mpsc::channel::<WorkerPool>(), mpsc::channel());
+    let ((give, given), (sender, receiver)) =
+        (mpsc::channel::<InTime<WorkerPool>>(), mpsc::channel());
     let work = move || {
         let pool = given.recv().unwrap();
         sender.send(pool.shutdown_in_time(LONG * 60)).unwrap();
@@ -465,7 +472,7 @@ fn a_pool_shut_down_on_its_worker_drops_blocking_work_that_has_not_begun() {
     let drops = Arc::new(AtomicUsize::new(0));
     let counted = Counted(Arc::clone(&drops));
     let never = pool.spawn_blocking(move || counted.0.load(SeqCst)).unwrap();
-    let (give, given) = mpsc::channel::<WorkerPool>();
+    let (give, given) = mpsc::channel::<InTime<WorkerPool>>();
     let (sender, receiver) = mpsc::channel();
     drop(pool.spawn_future(async move {
         let pool = given.recv().unwrap();
@@ -539,7 +546,7 @@ fn whatever_is_started_beside_a_shutdown_ends_or_is_refused() {
             }
         });
         receiver.recv_timeout(LONG).unwrap();
-        drop(pool);
+        keeps_deadline(PoolConfig::DEFAULT.drop_timeout, || drop(pool));
         let (handle, joins) = starter.join().unwrap();
         eventually("all have ended", || joins.iter().all(|join| join.is_finished()));
         eventually("all are counted", || {

@@ -29,6 +29,7 @@ use clockjack_rt::{
     sched::{DispatcherId, FireContext, HandlerError},
     sleep,
 };
+use clockjack_testing::InTime;
 use eventually::eventually;
 
 /// Everything that the rings still hold.
@@ -36,7 +37,7 @@ const ALL: Duration = Duration::MAX;
 /// After which time a step is stuck; nothing else here takes that long.
 const STUCK_AFTER: Duration = Duration::from_millis(300);
 
-fn start(workers: usize) -> Runtime {
+fn start(workers: usize) -> InTime<Runtime> {
     let config = RuntimeConfig {
         workers: Some(workers),
         workers_max: 2,
@@ -47,7 +48,7 @@ fn start(workers: usize) -> Runtime {
     let system = ActorSystem::builder("flight")
         .supervise_users(Scope::OneForOne, Strategy::escalate())
         .shutdown_on_escalation(false);
-    Runtime::start_with(system, config).unwrap()
+    InTime::new(Runtime::start_with(system, config).unwrap(), RuntimeConfig::DEFAULT.drop_timeout)
 }
 
 fn records(rt: &Runtime) -> Vec<Record> {
@@ -187,7 +188,10 @@ fn nothing_is_recorded_without_a_recorder() {
         flight_records: 0,
         ..RuntimeConfig::DEFAULT
     };
-    let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    let rt = InTime::new(
+        Runtime::start_with(ActorSystem::builder("t"), config).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     rt.set_tracing(true);
     spawn_one(&rt);
     assert!(records(&rt).is_empty());

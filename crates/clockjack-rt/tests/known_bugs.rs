@@ -8,11 +8,13 @@ mod in_time;
 use core::time::Duration;
 
 use clockjack_rt::{PoolConfig, WorkerPool, exec::Commands};
+use clockjack_testing::InTime;
 use in_time::ShutdownInTime as _;
 
-fn pool(workers: usize) -> WorkerPool {
+fn pool(workers: usize) -> InTime<WorkerPool> {
     let config = PoolConfig { workers: Some(workers), workers_max: 8, ..PoolConfig::DEFAULT };
-    WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts")
+    let pool = WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts");
+    InTime::new(pool, PoolConfig::DEFAULT.drop_timeout)
 }
 
 /// A bug of this crate: a worker was reported as started before it had registered. A thread that

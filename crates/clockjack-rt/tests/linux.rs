@@ -7,8 +7,6 @@ mod child;
 mod dispatchers;
 #[path = "support/eventually.rs"]
 mod eventually;
-#[path = "linux/failure_log.rs"]
-mod failure_log;
 #[path = "linux/idle_pool.rs"]
 mod idle_pool;
 #[path = "support/in_time.rs"]

@@ -16,13 +16,13 @@ use std::{
 };
 
 use clockjack_rt::{
-    Runtime, TracingSpans,
+    Runtime, RuntimeConfig, TracingSpans,
     actor::{
         Actor, ActorRef, ActorSystem, AskError, Context, Failure, HandledMessage, Mailbox,
         MessageSpans, Next, ParentSpan, Props, ReplyTo, RootContext, Strategy, SystemBuilder,
     },
 };
-use clockjack_testing::toolbox::ByHand;
+use clockjack_testing::{InTime, toolbox::ByHand};
 use clockjack_time::{ManualClock, Resolution};
 use in_time::ShutdownInTime as _;
 use tracing::{
@@ -314,7 +314,10 @@ impl<T> Named for T {}
 fn a_trace_goes_through_tell_and_ask_on_several_threads() {
     Spans::open();
     let (sender, receiver) = mpsc::channel();
-    let runtime = Runtime::start(traced("threads")).unwrap();
+    let runtime = InTime::new(
+        Runtime::start(traced("threads")).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     let third = runtime.spawn("third", || Third).unwrap();
     let second = runtime.spawn("second", move || Second(third.clone(), sender.clone())).unwrap();
     let first = runtime.spawn("first", move || First(second.clone())).unwrap();
@@ -599,7 +602,8 @@ impl MessageSpans for WithParent {
 #[test]
 fn actors_of_the_system_have_no_spans_and_a_sealed_system_carries_none() {
     let spans = Spans::open();
-    let runtime = Runtime::start(traced("system")).unwrap();
+    let runtime =
+        InTime::new(Runtime::start(traced("system")).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let (sender, receiver) = mpsc::channel();
     let props = Props::from_fn(move |_, (): ()| {
         sender.send(Span::current().is_none())?;

@@ -22,15 +22,17 @@ use clockjack_rt::{
         Tag,
     },
 };
+use clockjack_testing::InTime;
 use clockjack_time::Resolution;
 use eventually::eventually;
 use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(30);
 
-fn pool(workers: usize) -> WorkerPool {
+fn pool(workers: usize) -> InTime<WorkerPool> {
     let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
-    WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts")
+    let pool = WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts");
+    InTime::new(pool, PoolConfig::DEFAULT.drop_timeout)
 }
 
 struct Fetch(u32);
@@ -75,7 +77,10 @@ impl Process for Fetcher {
 fn a_process_a_future_a_resize_and_a_shutdown() {
     let commands =
         Commands::new().handle(|Fetch(key), done| done.complete(Ok(format!("value {key}"))));
-    let pool = WorkerPool::new(PoolConfig::DEFAULT, commands).unwrap();
+    let pool = InTime::new(
+        WorkerPool::new(PoolConfig::DEFAULT, commands).unwrap(),
+        PoolConfig::DEFAULT.drop_timeout,
+    );
     let fetcher = pool.submit(Fetcher::default()).unwrap();
     fetcher.tell([1, 2]).unwrap();
     assert_eq!(pool.block_on(pool.spawn_future(async { 6 * 7 })).unwrap(), 42);
@@ -219,7 +224,10 @@ fn the_coarse_time_follows_the_clock_while_a_worker_works_and_is_never_ahead() {
 #[test]
 fn a_pool_has_a_worker_for_each_cpu_unless_it_is_told_otherwise() {
     let cpus = std::thread::available_parallelism().unwrap().get();
-    let by_default = WorkerPool::new(PoolConfig::DEFAULT, Commands::new()).unwrap();
+    let by_default = InTime::new(
+        WorkerPool::new(PoolConfig::DEFAULT, Commands::new()).unwrap(),
+        PoolConfig::DEFAULT.drop_timeout,
+    );
     assert_eq!(by_default.workers(), cpus.min(1024));
     assert_eq!(pool(3).workers(), 3);
 }
@@ -235,7 +243,7 @@ fn a_panic_ends_its_future_and_nothing_else() {
 }
 
 /// Runs something on another pool when it is dropped.
-struct Waits(Arc<WorkerPool>, Arc<AtomicUsize>);
+struct Waits(Arc<InTime<WorkerPool>>, Arc<AtomicUsize>);
 
 impl Drop for Waits {
     fn drop(&mut self) {
@@ -248,7 +256,10 @@ impl Drop for Waits {
 fn a_future_that_is_refused_may_enter_another_pool_when_it_is_dropped() {
     let limits = Limits::DEFAULT.processes(1);
     let config = PoolConfig { workers: Some(1), limits, ..PoolConfig::DEFAULT };
-    let full = WorkerPool::new(config, Commands::new()).unwrap();
+    let full = InTime::new(
+        WorkerPool::new(config, Commands::new()).unwrap(),
+        PoolConfig::DEFAULT.drop_timeout,
+    );
     let (other, dropped) = (Arc::new(pool(1)), Arc::new(AtomicUsize::new(0)));
     let only = full.spawn_future(pending::<()>());
     let waits = Waits(Arc::clone(&other), Arc::clone(&dropped));

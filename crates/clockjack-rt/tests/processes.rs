@@ -31,17 +31,19 @@ use clockjack_rt::{
     },
     spawn_future, yield_now,
 };
+use clockjack_testing::InTime;
 use eventually::eventually;
 use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn pool_with(workers: usize, commands: Commands) -> WorkerPool {
+fn pool_with(workers: usize, commands: Commands) -> InTime<WorkerPool> {
     let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
-    WorkerPool::new(config, commands).expect("a pool of a few threads starts")
+    let pool = WorkerPool::new(config, commands).expect("a pool of a few threads starts");
+    InTime::new(pool, PoolConfig::DEFAULT.drop_timeout)
 }
 
-fn pool(workers: usize) -> WorkerPool {
+fn pool(workers: usize) -> InTime<WorkerPool> {
     pool_with(workers, Commands::new())
 }
 
@@ -79,7 +81,7 @@ impl Gate {
 /// Two workers, each held by a gate, and some futures in the injector: the first two that run are
 /// held by gates of their own.
 struct Held {
-    pool: WorkerPool,
+    pool: InTime<WorkerPool>,
     workers: [Arc<Gate>; 2],
     firsts: [Arc<Gate>; 2],
     done: Arc<AtomicUsize>,

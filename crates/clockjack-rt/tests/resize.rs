@@ -20,13 +20,15 @@ use clockjack_rt::{
     OsInstant, PoolConfig, WorkerPool,
     exec::{Commands, Timer},
 };
+use clockjack_testing::InTime;
 use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn pool(workers: usize, workers_max: usize) -> WorkerPool {
+fn pool(workers: usize, workers_max: usize) -> InTime<WorkerPool> {
     let config = PoolConfig { workers: Some(workers), workers_max, ..PoolConfig::DEFAULT };
-    WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts")
+    let pool = WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts");
+    InTime::new(pool, PoolConfig::DEFAULT.drop_timeout)
 }
 
 /// Looks until `is_so`, and shows the pool if that takes longer than it can.

@@ -27,6 +27,7 @@ use clockjack_rt::{
     exec::Commands,
     sched::{DispatcherId, SchedulerConfig},
 };
+use clockjack_testing::InTime;
 
 const ANY: DispatcherId = DispatcherId::DEFAULT;
 /// Far beyond what a loaded machine needs: reached only by a fault.
@@ -36,13 +37,14 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-fn pool_of(workers: usize) -> WorkerPool {
+fn pool_of(workers: usize) -> InTime<WorkerPool> {
     pool_with(workers, PoolSchedulerConfig::DEFAULT)
 }
 
-fn pool_with(workers: usize, scheduler: PoolSchedulerConfig) -> WorkerPool {
+fn pool_with(workers: usize, scheduler: PoolSchedulerConfig) -> InTime<WorkerPool> {
     let config = PoolConfig { workers: Some(workers), scheduler, ..PoolConfig::DEFAULT };
-    WorkerPool::new(config, Commands::new()).unwrap()
+    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    InTime::new(pool, PoolConfig::DEFAULT.drop_timeout)
 }
 
 /// A scheduler whose driver is called silent after 50 ms.

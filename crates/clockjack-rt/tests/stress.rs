@@ -25,7 +25,7 @@ use clockjack_rt::{
     },
 };
 use clockjack_testing::{
-    Random,
+    InTime, Random,
     post::{Letter, Post},
 };
 
@@ -49,9 +49,10 @@ const LONG: Duration = Duration::from_secs(60);
 /// Threads that disturb.
 const THREADS: usize = 3;
 
-fn pool() -> WorkerPool {
+fn pool() -> InTime<WorkerPool> {
     let config = PoolConfig { workers: Some(3), workers_max: 8, ..PoolConfig::DEFAULT };
-    WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts")
+    let pool = WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts");
+    InTime::new(pool, PoolConfig::DEFAULT.drop_timeout)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -90,7 +91,7 @@ impl Drop for OnDrop<'_> {
     }
 }
 
-fn all_has_ended(pool: WorkerPool) {
+fn all_has_ended(pool: InTime<WorkerPool>) {
     eventually("all that was started has ended", || {
         let stats = pool.stats();
         stats.spawned == stats.finished

@@ -1,5 +1,7 @@
 //! How a runtime's system ends: by the phases of its shutdown, whoever asks for it.
 
+#[path = "termination/failure_log.rs"]
+mod failure_log;
 #[path = "support/in_time.rs"]
 mod in_time;
 
@@ -12,18 +14,19 @@ use core::{
 use std::sync::{Arc, mpsc};
 
 use clockjack_rt::{
-    Runtime,
+    Runtime, RuntimeConfig,
     actor::{
         ActorSystem, Next, Props,
         shutdown::{Phase, PhaseOutcome, ShutdownConfig},
     },
     sched::{DispatcherId, ScheduleErrorKind, TaskRunPriority},
 };
+use clockjack_testing::InTime;
 use in_time::ShutdownInTime as _;
 
 #[test]
 fn a_shutdown_runs_the_phases_and_stops_the_actors() {
-    let rt = Runtime::new("t").unwrap();
+    let rt = InTime::new(Runtime::new("t").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let (sender, receiver) = mpsc::channel();
     rt.spawn("a", Props::from_fn(|_, _: u8| Ok(Next::Stay))).unwrap();
     let task = async move {
@@ -39,20 +42,20 @@ fn a_shutdown_runs_the_phases_and_stops_the_actors() {
 
 #[test]
 fn run_ends_when_an_actor_terminates_the_system() {
-    let rt = Runtime::new("t").unwrap();
+    let rt = InTime::new(Runtime::new("t").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let actor = Props::from_fn(|cx, _: u8| {
         drop(cx.system().shutdown());
         Ok(Next::Stay)
     });
     rt.spawn("a", actor).unwrap().tell(0).unwrap();
-    let report = rt.run();
+    let report = rt.into_inner().run();
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(report.termination.reason, "actor system terminate");
 }
 
 #[test]
 fn the_end_of_the_user_guardian_is_that_of_the_system() {
-    let rt = Runtime::new("t").unwrap();
+    let rt = InTime::new(Runtime::new("t").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let (sender, receiver) = mpsc::channel();
     let task = async move {
         sender.send("stopped")?;
@@ -61,7 +64,7 @@ fn the_end_of_the_user_guardian_is_that_of_the_system() {
     rt.system().on_shutdown(Phase::SERVICE_STOP, "stop", task).unwrap();
     let user = rt.system().lookup::<Infallible>("/user").unwrap();
     assert!(rt.pool().handle().cancel(user.pid(), "for the test"));
-    let report = rt.run();
+    let report = rt.into_inner().run();
     assert_eq!(report.termination.reason, "the user guardian has stopped");
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(receiver.try_recv(), Ok("stopped"));
@@ -71,7 +74,10 @@ fn the_end_of_the_user_guardian_is_that_of_the_system() {
 fn a_phase_that_is_late_is_given_up_by_the_clock_of_the_pool() {
     let mut config = ShutdownConfig::default();
     config.phase_mut(Phase::SERVICE_STOP).unwrap().timeout = Duration::from_millis(20);
-    let rt = Runtime::start(ActorSystem::builder("t").shutdown(config)).unwrap();
+    let rt = InTime::new(
+        Runtime::start(ActorSystem::builder("t").shutdown(config)).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     rt.system().on_shutdown(Phase::SERVICE_STOP, "never", pending()).unwrap();
     let report = rt.shutdown_in_time(Duration::from_secs(60));
     let phases = report.termination.shutdown.unwrap();
@@ -81,7 +87,7 @@ fn a_phase_that_is_late_is_given_up_by_the_clock_of_the_pool() {
 
 #[test]
 fn what_is_alive_at_the_deadline_is_reported() {
-    let rt = Runtime::new("t").unwrap();
+    let rt = InTime::new(Runtime::new("t").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     rt.spawn("a", Props::from_fn(|_, _: u8| Ok(Next::Stay))).unwrap();
     rt.system().on_shutdown(Phase::SERVICE_STOP, "never", pending()).unwrap();
     // The phase has more time than the runtime.
@@ -94,7 +100,7 @@ fn what_is_alive_at_the_deadline_is_reported() {
 /// The end of the system is that of its scheduler; nothing of it waits for the end of the runtime.
 #[test]
 fn a_system_that_terminates_closes_its_scheduler_while_the_pool_runs_on() {
-    let rt = Runtime::new("t").unwrap();
+    let rt = InTime::new(Runtime::new("t").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let jobs = rt.system().scheduler().jobs().clone();
     let (any, ms) = (DispatcherId::DEFAULT, Duration::from_millis);
     let n_runs = Arc::new(AtomicUsize::new(0));

@@ -25,14 +25,15 @@ use clockjack_rt::{
         builtin::{RepeatEvery, SleepFor},
     },
 };
+use clockjack_testing::InTime;
 use eventually::eventually;
 use in_time::ShutdownInTime as _;
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn pool(workers: usize) -> WorkerPool {
+fn pool(workers: usize) -> InTime<WorkerPool> {
     let config = PoolConfig { workers: Some(workers), ..PoolConfig::DEFAULT };
-    WorkerPool::new(config, Commands::new()).unwrap()
+    InTime::new(WorkerPool::new(config, Commands::new()).unwrap(), PoolConfig::DEFAULT.drop_timeout)
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -190,7 +191,10 @@ fn an_interval_keeps_its_period_and_counts_what_it_left_out() {
 fn a_pool_refuses_timers_above_its_limit() {
     let limits = Limits::DEFAULT.timers(8);
     let config = PoolConfig { workers: Some(1), limits, ..PoolConfig::DEFAULT };
-    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let pool = InTime::new(
+        WorkerPool::new(config, Commands::new()).unwrap(),
+        PoolConfig::DEFAULT.drop_timeout,
+    );
     let (_, waker) = counter();
     let mut timers = Vec::new();
     let refused = loop {
@@ -359,7 +363,10 @@ fn threads_that_arm_and_cancel_end_no_interval_and_refuse_no_sleep() {
     // An inbox of few cells is soon full, when a thread is suspended with the shard in its hands.
     let limits = Limits::DEFAULT.timers(64);
     let config = PoolConfig { workers: Some(1), limits, ..PoolConfig::DEFAULT };
-    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let pool = InTime::new(
+        WorkerPool::new(config, Commands::new()).unwrap(),
+        PoolConfig::DEFAULT.drop_timeout,
+    );
     let is_over = Arc::new(AtomicBool::new(false));
     let disturbers: Vec<_> = (0..4)
         .map(|_| {

@@ -1,6 +1,8 @@
 //! tokio inside a pool, and Clockjack inside tokio.
 #![cfg(not(loom))]
 
+extern crate alloc;
+
 #[path = "tokio/drive.rs"]
 mod drive;
 #[path = "support/dues.rs"]
@@ -17,6 +19,8 @@ mod scheduler;
 mod signals;
 #[path = "tokio/system.rs"]
 mod system;
+#[path = "../../clockjack-actor/tests/support/timer_order.rs"]
+mod timer_order;
 
 use core::time::Duration;
 

@@ -10,18 +10,20 @@ mod in_time;
 use core::{fmt, time::Duration};
 use std::{
     collections::BTreeMap,
-    sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Barrier, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Instant,
 };
 
 use clockjack_rt::{
-    Runtime, TracingBridge,
+    Runtime, RuntimeConfig, TracingBridge,
     actor::{
-        ActorSystem, EventKinds, Failure, Next, Props, Scope, StaticError, Strategy, SystemBuilder,
-        SystemEvent,
+        ActorSystem, EventKinds, Failure, Mailbox, Next, Props, RootContext, Scope, StaticError,
+        Strategy, SystemBuilder, SystemEvent,
     },
-    sched::Warning,
+    sched::{PressureReason, Warning},
 };
+use clockjack_testing::{InTime, toolbox::ByHand};
+use clockjack_time::Resolution;
 use in_time::ShutdownInTime as _;
 use tracing::{
     Event, Level, Metadata, Subscriber,
@@ -178,7 +180,8 @@ fn builder(name: &str) -> SystemBuilder {
 fn a_failure_at_the_root_is_an_error_with_all_that_is_known() {
     let book = Book::open();
     let builder = builder("root").supervise_users(Scope::OneForOne, Strategy::escalate());
-    let runtime = Runtime::start(builder).unwrap();
+    let runtime =
+        InTime::new(Runtime::start(builder).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let props = Props::from_fn(|_, (): ()| Err::<(), _>(OUT_OF_PAPER.failure()))
         .supervise(Strategy::restart().limit(1, LONG));
     let printer = runtime.spawn("printer", props).unwrap();
@@ -204,7 +207,8 @@ fn a_failure_at_the_root_is_not_written_once_more_as_a_warning() {
     let builder = builder("once")
         .supervise_users(Scope::OneForOne, Strategy::escalate())
         .shutdown_on_escalation(false);
-    let runtime = Runtime::start(builder).unwrap();
+    let runtime =
+        InTime::new(Runtime::start(builder).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let props = Props::from_fn(|_, (): ()| Err::<(), _>(OUT_OF_PAPER.failure()));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
     book.wait("once", |seen| seen.level == Level::ERROR);
@@ -221,7 +225,10 @@ fn a_failure_at_the_root_is_not_written_once_more_as_a_warning() {
 #[test]
 fn a_failure_that_was_settled_is_a_warning_and_lifecycles_are_for_who_debugs() {
     let book = Book::open();
-    let runtime = Runtime::start(builder("settled")).unwrap();
+    let runtime = InTime::new(
+        Runtime::start(builder("settled")).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     let props =
         Props::from_fn(
             |_, is_last: bool| {
@@ -250,7 +257,8 @@ fn a_failure_is_one_event_with_and_without_a_bridge() {
     let book = Book::open();
     for builder in [builder("bridged"), ActorSystem::builder("bare")] {
         let name = builder.name().to_owned();
-        let runtime = Runtime::start(builder).unwrap();
+        let runtime =
+            InTime::new(Runtime::start(builder).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
         let props = Props::from_fn(|_, (): ()| Err::<(), _>(Failure::msg("out of paper")));
         runtime.spawn("printer", props).unwrap().tell(()).unwrap();
         let is_failure = |seen: &Seen| seen.is(Level::WARN, "failure", "/user/printer");
@@ -268,7 +276,8 @@ fn a_bridge_writes_every_failure_and_none_is_reported_as_missing() {
     // More than the log writes in a second.
     const FAILURES: usize = 10;
     let book = Book::open();
-    let runtime = Runtime::start(builder("many")).unwrap();
+    let runtime =
+        InTime::new(Runtime::start(builder("many")).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let props = Props::from_fn(|_, (): ()| Err::<(), _>(Failure::msg("out of paper")));
     let printer = runtime.spawn("printer", props.supervise(Strategy::restart())).unwrap();
     for _ in 0..FAILURES {
@@ -288,7 +297,8 @@ fn a_bridge_writes_every_failure_and_none_is_reported_as_missing() {
 #[test]
 fn lost_messages_and_what_somebody_should_look_into_are_warnings() {
     let book = Book::open();
-    let runtime = Runtime::start(builder("lost")).unwrap();
+    let runtime =
+        InTime::new(Runtime::start(builder("lost")).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let system = runtime.system();
     let props = Props::from_fn(|_, (): ()| Ok(Next::Unhandled));
     let idle = runtime.spawn("idle", props).unwrap();
@@ -321,9 +331,90 @@ fn lost_messages_and_what_somebody_should_look_into_are_warnings() {
 }
 
 #[test]
+fn pressure_that_comes_again_and_again_is_one_warning_with_its_sum() {
+    let book = Book::open();
+    let (host, clock) = ByHand::new(Resolution::MILLI);
+    let mut root = RootContext::new(host, builder("pressed")).unwrap();
+    let system = root.system().clone();
+    let set = |percent| system.scheduler().jobs().set_pressure(PressureReason::Host, percent);
+    let mut wait = |ms| {
+        root.run_until_idle();
+        clock.advance(Duration::from_millis(ms));
+        root.run_until_idle();
+    };
+    let mut n_seen = 0;
+    // The warnings that are new, and the number of changes.
+    let mut news = || {
+        let all = book.of("pressed").split_off(n_seen);
+        n_seen += all.len();
+        let is = |seen: &&Seen, level, text| seen.level == level && seen.get("message") == text;
+        let warnings = all.iter().filter(|seen| is(seen, Level::WARN, "warning"));
+        let reasons = warnings.map(|seen| seen.get("reason").to_owned());
+        // The clock moves in large steps, of which the scheduler warns.
+        let warnings: Vec<_> = reasons.filter(|reason| reason.contains("pressure")).collect();
+        let changes = all.iter().filter(|seen| is(seen, Level::DEBUG, "pressure"));
+        (warnings, changes.count())
+    };
+    let mut pass = |on_ms, off_ms| {
+        set(100);
+        wait(on_ms);
+        set(0);
+        wait(off_ms);
+    };
+    // Too short for anybody to notice.
+    pass(50, 10_000);
+    assert_eq!(news(), (vec![], 2));
+    (0..18).for_each(|_| pass(125, 125));
+    let line = "under pressure for 500ms of 1s, 4 times: the host reports pressure";
+    assert_eq!(news(), (vec![line.to_owned()], 36));
+    // Nothing else happens, but the sum of the others is written when the pause is over.
+    wait(56_500);
+    let line = "under pressure for 1.75s of 60s, 14 times: the host reports pressure";
+    assert_eq!(news(), (vec![line.to_owned()], 0));
+    wait(3_600_000);
+    assert_eq!(news(), (vec![], 0));
+    // What is collected when the system stops is not lost.
+    set(100);
+    wait(500);
+    let end = system.shutdown();
+    wait(0);
+    assert!(end.report().is_some());
+    let line = "under pressure for 500ms of 500ms, and still is: the host reports pressure";
+    assert_eq!(news(), (vec![line.to_owned()], 1));
+}
+
+#[test]
+fn refused_messages_are_one_event_with_and_without_a_bridge() {
+    let book = Book::open();
+    for builder in [builder("full"), ActorSystem::builder("full without a bridge")] {
+        let name = builder.name().to_owned();
+        let runtime =
+            InTime::new(Runtime::start(builder).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
+        let props = Props::from_fn(|_, gate: Option<Arc<Barrier>>| {
+            for _ in 0..2 {
+                gate.iter().for_each(|gate| _ = gate.wait());
+            }
+            Ok(Next::Stay)
+        });
+        let slow = runtime.spawn("slow", props.mailbox(Mailbox::bounded(1))).unwrap();
+        let gate = Arc::new(Barrier::new(2));
+        slow.tell(Some(Arc::clone(&gate))).unwrap();
+        gate.wait();
+        assert_eq!((0..11).filter(|_| slow.tell(None).is_err()).count(), 10);
+        gate.wait();
+        runtime.shutdown_in_time(LONG);
+        let all = book.of(&name);
+        let mut refusals = all.iter().filter(|seen| seen.is(Level::WARN, "warning", "/user/slow"));
+        let reason = refusals.next().map(|seen| seen.get("reason"));
+        assert_eq!(reason, Some("the mailbox was full and has refused 10 messages"), "{all:#?}");
+        assert_eq!(refusals.count(), 0, "{all:#?}");
+    }
+}
+
+#[test]
 fn a_system_has_one_bridge_until_that_is_taken_away() {
     let book = Book::open();
-    let runtime = Runtime::new("one").unwrap();
+    let runtime = InTime::new(Runtime::new("one").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let system = runtime.system();
     let first = TracingBridge::install(system).unwrap();
     let refused = TracingBridge::install(system).unwrap_err();
@@ -355,7 +446,8 @@ fn a_system_has_one_bridge_until_that_is_taken_away() {
 #[test]
 fn a_subscriber_that_panics_costs_the_event_that_it_panicked_at() {
     let book = Book::open();
-    let runtime = Runtime::start(builder("bomb")).unwrap();
+    let runtime =
+        InTime::new(Runtime::start(builder("bomb")).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let props = || Props::from_fn(|_, (): ()| Ok(Next::Stay));
     drop(runtime.spawn("bomb", props()).unwrap());
     drop(runtime.spawn("after", props()).unwrap());
@@ -371,7 +463,7 @@ fn a_subscriber_that_panics_costs_the_event_that_it_panicked_at() {
 #[test]
 fn a_task_has_a_span_that_is_entered_for_each_poll_and_closed_at_its_end() {
     let book = Book::open();
-    let runtime = Runtime::new("spans").unwrap();
+    let runtime = InTime::new(Runtime::new("spans").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let is_named = |span: &&TaskSpan| span.seen.get("name") == "a traced task";
     let line = line!() + 1;
     let task = runtime.spawn_named("a traced task", async move {

@@ -6,10 +6,14 @@ use core::{cell::RefCell, task::Waker, time::Duration};
 use clockjack_actor::{Actor, ActorSystem, Context, Failure, Next, Props};
 use clockjack_embassy::EmbassyToolbox;
 use clockjack_exec::Toolbox as _;
+use clockjack_testing::awaits_deadline;
 use clockjack_time::{DriverStatus, Resolution};
 use embassy_time::{Instant, Timer};
 
-use crate::{platform, system::small};
+use crate::{
+    platform,
+    system::{LONG, small},
+};
 
 #[test]
 fn a_stopped_driver_ends_the_run_of_a_system_that_sleeps() {
@@ -33,7 +37,7 @@ fn a_stopped_driver_ends_the_run_of_a_system_that_sleeps() {
 
         // Messages that were accepted, also after the stop, are handled before the system stops.
         actor.tell_control(7).expect("it is there");
-        let report = system.shutdown(Duration::from_secs(30)).await;
+        let report = awaits_deadline(LONG, system.shutdown(LONG)).await;
         assert!(report.is_clean(), "{report:?}");
         assert_eq!(heard.take(), [7]);
     });

@@ -9,10 +9,17 @@ use clockjack_actor::{
     SystemBuilder,
 };
 use clockjack_embassy::{EmbassySystem, EmbassyToolbox};
+use clockjack_testing::awaits_deadline;
 use clockjack_time::{DriverStatus, Resolution};
 use embassy_time::{Instant, Timer};
 
-use crate::platform;
+use crate::{
+    platform,
+    timer_order::{self, Device, Seen},
+};
+
+/// A deadline of which nothing comes near.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 /// A small system whose clock starts now.
 pub(crate) fn small() -> EmbassySystem {
@@ -225,7 +232,7 @@ fn a_shutdown_stops_children_before_their_parent_the_newest_first() {
         let mut system = small();
         let parent = move || Parent { name: "parent", children: 3, told: told.clone() };
         system.spawn("parent", parent).expect("there is room");
-        let report = system.shutdown(Duration::from_secs(30)).await;
+        let report = awaits_deadline(LONG, system.shutdown(LONG)).await;
         assert!(report.is_clean(), "{report:?}");
         assert_eq!(heard.iter().collect::<Vec<_>>(), ["c", "b", "a", "parent"]);
     });
@@ -240,7 +247,8 @@ fn a_shutdown_that_is_held_up_ends_at_its_deadline_and_says_who_is_left() {
         let never = core::future::pending::<Result<(), Failure>>();
         system.system().on_shutdown(phase, "never", never).expect("there is room");
         let begun = Instant::now();
-        let report = system.shutdown(Duration::from_millis(20)).await;
+        let deadline = Duration::from_millis(20);
+        let report = awaits_deadline(deadline, system.shutdown(deadline)).await;
         assert!(begun.elapsed().as_millis() >= 20, "it gave up too early");
         assert!(!report.is_clean(), "{report:?}");
     });
@@ -291,6 +299,22 @@ fn a_system_that_another_task_delays_reports_jitter_and_takes_its_ticks() {
             at(2, "in time");
             system.run_until(|| is_run("in time")).await.expect("the driver is not stopped");
             assert_eq!(system.driver().current_status(), DriverStatus::Ok);
+        }
+    });
+}
+
+#[test]
+fn neither_a_timer_nor_a_receive_timeout_overtakes_a_message() {
+    platform::run(async |_| {
+        for _ in 0..10 {
+            // With room for the messages that wait.
+            let mut system = with(ActorSystem::builder("t"));
+            let seen = Seen::default();
+            let device = system.spawn("device", Device::props(&seen)).expect("there is room");
+            device.tell(timer_order::Msg::Begin).expect("there is room");
+            let stopped = system.system().when_stopped(&device);
+            system.drive(stopped).await.expect("the driver is not stopped");
+            timer_order::check(&seen);
         }
     });
 }

@@ -120,6 +120,7 @@ impl PinnedThread {
             ThreadConfig { name: Cow::Owned(name.into()), stack_size: config.stack_size };
         let (toolbox, limits) = (PinnedToolbox(Arc::clone(&shared)), config.limits);
         let (own_shared, thread_policy) = (Arc::clone(&shared), thread_policy.clone());
+        thread::check_can_wait().map_err(|refused| StartError::thread(&refused))?;
         let started = thread::start(&thread_config, move || {
             // Moved here, so that the channel disconnects last, after the executor is dropped.
             let running = running;
@@ -190,8 +191,7 @@ impl PinnedThread {
                 return report;
             }
         }
-        // The thread catches all panics of the code that it runs.
-        drop(self.join.join());
+        thread::join_or_detach(self.join);
         report
     }
 }

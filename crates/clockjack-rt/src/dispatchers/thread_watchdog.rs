@@ -162,8 +162,7 @@ impl ThreadWatchdog {
         let rest = forced_stop_until(until).saturating_since(OsInstant::now());
         let left = self.exited.recv_timeout(rest.min(JOIN_TIMEOUT));
         if left == Err(mpsc::RecvTimeoutError::Disconnected) {
-            // The thread catches all panics of the code that it runs.
-            drop(self.join.join());
+            thread::join_or_detach(self.join);
         }
     }
 }

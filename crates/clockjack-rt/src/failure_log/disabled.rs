@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use clockjack_actor::{ActorSystem, FailureInfo};
+use clockjack_actor::{ActorSystem, FailureInfo, MailboxRefusals};
 
 /// There is no bridge.
 pub(crate) fn is_bridged(_: &ActorSystem) -> bool {
@@ -11,6 +11,11 @@ pub(crate) fn is_bridged(_: &ActorSystem) -> bool {
 
 /// Never takes a failure.
 pub(crate) fn failure(_: &str, _: &FailureInfo) -> bool {
+    false
+}
+
+/// Never takes a report about refused messages.
+pub(crate) fn refusals(_: &str, _: &MailboxRefusals) -> bool {
     false
 }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use clockjack_actor::{ActorSystem, FailureInfo, SystemEvent};
+use clockjack_actor::{ActorSystem, FailureInfo, MailboxRefusals, SystemEvent};
 use tracing::{dispatcher, subscriber::NoSubscriber};
 
 use crate::tracing_bridge;
@@ -18,6 +18,15 @@ pub(crate) fn failure(system: &str, info: &FailureInfo) -> bool {
         return false;
     }
     tracing_bridge::write_decided(system, info);
+    true
+}
+
+/// Passes a report about refused messages to the subscriber. Returns false if there is none.
+pub(crate) fn refusals(system: &str, refusals: &MailboxRefusals) -> bool {
+    if has_no_subscriber() {
+        return false;
+    }
+    tracing_bridge::write_refusals(system, refusals);
     true
 }
 

@@ -26,7 +26,9 @@ use super::monotonic;
 
 /// A point on the monotonic system clock, in nanoseconds; the deadline of a sleep.
 ///
-/// On Linux the clock is `CLOCK_MONOTONIC`. The value is meaningful only within one process.
+/// On Linux the clock is `CLOCK_MONOTONIC`. Elsewhere it is the clock of std's `Instant`, counted
+/// from the first reading: `QueryPerformanceCounter` on Windows, `CLOCK_UPTIME_RAW` on macOS. The
+/// value is meaningful only within one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct OsInstant(u64);

@@ -5,9 +5,9 @@ pub(crate) use super::signal_handler::install;
 /// A kind of signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignalKind {
-    /// SIGINT, or Ctrl-C.
+    /// SIGINT; on Windows Ctrl-C and Ctrl-Break.
     Interrupt,
-    /// SIGTERM.
+    /// SIGTERM; on Windows the end of the console, of the session, or of the system.
     Terminate,
     /// SIGHUP.
     Hangup,
@@ -20,4 +20,11 @@ pub(crate) enum Installed {
     Handled,
     /// The process was started with this signal ignored, and the signal stays ignored.
     StaysIgnored,
+}
+
+impl Installed {
+    /// The result for a signal that the process was started with, ignored or not.
+    pub(crate) const fn unless_ignored(is_ignored: bool) -> Self {
+        if is_ignored { Self::StaysIgnored } else { Self::Handled }
+    }
 }

@@ -12,7 +12,7 @@ use std::{
     thread::{Builder, JoinHandle},
 };
 
-use super::thread_control;
+use super::{loader, thread_control};
 
 /// The configuration of a new thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +55,30 @@ where
         builder = builder.stack_size(bytes);
     }
     builder.spawn(run)
+}
+
+/// Refuses to wait for another thread to start or to end, if that could not happen: on Windows, in
+/// the destructor of a thread-local variable. The module [`loader`] explains why.
+///
+/// # Errors
+///
+/// On such a thread. A retry there cannot succeed.
+pub(crate) fn check_can_wait() -> io::Result<()> {
+    if loader::is_locked_by_this_thread() {
+        let why = "the destructor of a thread-local variable cannot wait for a thread on Windows";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
+    Ok(())
+}
+
+/// Joins a thread that has left the code of this crate or is about to, so that its thread-local
+/// variables are dropped as well. Where no thread can end now, as in [`check_can_wait`], the thread
+/// is detached, and ends later. The threads catch the panics of the code that they run, so there is
+/// no result.
+pub(crate) fn join_or_detach(thread: JoinHandle<()>) {
+    if check_can_wait().is_ok() {
+        drop(thread.join());
+    }
 }
 
 /// Requests precise timers for this thread; returns whether the system granted it.

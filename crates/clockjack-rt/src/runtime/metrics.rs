@@ -13,6 +13,7 @@ use core::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use clockjack_actor::ActorSystem;
+use clockjack_exec::Handle;
 use clockjack_observe::{
     prometheus::ExportError,
     samples::{Sample, SampleSet},
@@ -21,7 +22,7 @@ use clockjack_sched::Scheduler;
 
 use self::{actors::WorstActors, sampler::Sampler};
 use super::{Runtime, TraceSource};
-use crate::{BlockingPool, dispatchers::Dispatchers};
+use crate::{BlockingPool, BlockingStats, dispatchers::Dispatchers};
 
 /// The metrics of a [`Runtime`]: a handle that can be cloned and sent to the task that serves them.
 /// It does not keep the runtime running. Of a runtime that was shut down it returns the last
@@ -149,6 +150,30 @@ impl RuntimeMetrics {
             source(&mut set);
         }
         set
+    }
+
+    /// The executors of the pool, of all dispatchers and of all pinned threads that exist, each
+    /// with a name that is unique.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn executors(&self) -> Vec<(String, Handle)> {
+        let pools = self.0.pools();
+        let mut all: Vec<(String, Handle)> = Vec::new();
+        for (name, pool) in named(&pools) {
+            all.push((name, Handle::new(pool.executor.clone())));
+        }
+        if let Some(dispatchers) = self.0.dispatchers.upgrade() {
+            let pinned = dispatchers.handles().into_iter().skip(pools.len() - 1);
+            all.extend(pinned.enumerate().map(|(n, one)| (format!("pinned-{n}"), one)));
+        }
+        all
+    }
+
+    /// The threads for blocking work, and how many there may be.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn blocking(&self) -> (BlockingStats, usize) {
+        (self.0.blocking.stats(), self.0.blocking.threads_max())
     }
 
     /// Reads all metrics and returns them in Prometheus' text format.

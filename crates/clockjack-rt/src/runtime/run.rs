@@ -209,7 +209,8 @@ async fn last_failure(system: &ActorSystem, failures: &Failures) -> FailureInfo 
             info = newer;
         }
         if is_end(system).await {
-            return info;
+            // An actor that had not failed yet may have been the last one to stop.
+            return core::iter::from_fn(|| failures.take_top_level()).last().unwrap_or(info);
         }
     }
 }
@@ -244,7 +245,7 @@ mod tests {
     use std::{sync::mpsc, time::Instant};
 
     use clockjack_actor::{
-        Actor, ActorRef, Context as ActorContext, Failure, Next, Scope, Signal, Strategy,
+        Actor, ActorRef, Context as ActorContext, Failure, Next, Props, Scope, Signal, Strategy,
         SystemBuilder,
     };
 
@@ -283,7 +284,7 @@ mod tests {
         let (stops, stopping) = mpsc::channel();
         let (hold, held) = mpsc::channel();
         let mut actor = Some(Failing(stops, held));
-        let props = clockjack_actor::Props::new(move || actor.take().expect("it is made once"));
+        let props = Props::new(move || actor.take().expect("it is made once"));
         (runtime.spawn(name, props).unwrap(), stopping, hold)
     }
 
@@ -331,6 +332,28 @@ mod tests {
             runtime.block_on(runtime.system().when_stopped(fast));
             check(&runtime, held, "/user/second");
         }
+    }
+
+    #[test]
+    fn the_failure_of_an_actor_that_stops_already_is_the_last_one() {
+        type Call = (mpsc::Sender<()>, mpsc::Receiver<()>);
+        let runtime = start(ActorSystem::builder("t"));
+        let (first, _, held) = spawn(&runtime, "first");
+        drop(held);
+        let fails_late = |_: &mut ActorContext<'_, _>, (called, held): Call| {
+            let _ = called.send(());
+            let _ = held.recv();
+            Err::<(), _>(Failure::msg("out of ink"))
+        };
+        let props = Props::from_fn(fails_late).supervise(Strategy::stop());
+        let second = runtime.spawn("second", props).unwrap();
+        let ((calls, called), (hold, held)) = (mpsc::channel(), mpsc::channel());
+        second.tell((calls, held)).unwrap();
+        called.recv_timeout(LONG).unwrap();
+        runtime.system().stop(&second).unwrap();
+        first.tell(()).unwrap();
+        runtime.block_on(runtime.system().when_stopped(&first));
+        check(&runtime, hold, "/user/second");
     }
 
     #[test]

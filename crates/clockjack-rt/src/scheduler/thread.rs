@@ -122,10 +122,7 @@ impl ThreadScheduler {
         let threads = core::mem::take(&mut *self.lock());
         let is_here = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
         let is_own = threads.iter().any(is_here);
-        for thread in threads.into_iter().filter(|_| !is_own) {
-            // The threads catch the panics of the code that they run.
-            drop(thread.join());
-        }
+        threads.into_iter().filter(|_| !is_own).for_each(thread::join_or_detach);
         report
     }
 }

@@ -13,6 +13,7 @@ use clockjack_rt::{
     Runtime, RuntimeConfig,
     actor::{Actor, ActorRef, ActorSystem, Context, Failure, Next, Props, ReplyTo},
 };
+use clockjack_testing::InTime;
 
 use crate::eventually::eventually;
 use crate::in_time::ShutdownInTime as _;
@@ -76,7 +77,10 @@ impl Actor for Child {
 #[test]
 fn children_that_ask_their_stopping_parent_hold_nobody_up() {
     let config = RuntimeConfig { workers: Some(2), ..RuntimeConfig::DEFAULT };
-    let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    let rt = InTime::new(
+        Runtime::start_with(ActorSystem::builder("t"), config).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     for round in 0..300 {
         let asked = Arc::new(AtomicUsize::new(0));
         let to = Arc::clone(&asked);
@@ -99,7 +103,10 @@ enum Maybe {
 #[test]
 fn a_time_out_is_neither_early_nor_lost_behind_asks_with_other_time_outs() {
     let config = RuntimeConfig { workers: Some(1), ..RuntimeConfig::DEFAULT };
-    let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    let rt = InTime::new(
+        Runtime::start_with(ActorSystem::builder("t"), config).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     let kept = Arc::new(Mutex::new(Vec::new()));
     let sometimes = Props::from_fn(move |_, question: Maybe| {
         match question {

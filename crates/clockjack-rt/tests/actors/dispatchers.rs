@@ -16,6 +16,7 @@ use clockjack_rt::{
     actor::{Actor, ActorSystem, Context, Failure, Next, Pool, Props, Signal},
     sched::{DispatcherId, ScheduleErrorKind},
 };
+use clockjack_testing::InTime;
 
 use crate::in_time::ShutdownInTime as _;
 use crate::{LONG, eventually::eventually, start};
@@ -209,7 +210,10 @@ fn handlers_that_wait_for_each_other_all_run_on_the_blocking_dispatcher() {
 fn beyond_its_bound_the_blocking_dispatcher_shares_its_threads() {
     let blocking = BlockingConfig { threads_max: 2, ..BlockingConfig::DEFAULT };
     let config = RuntimeConfig { workers: Some(1), blocking, ..RuntimeConfig::DEFAULT };
-    let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    let runtime = InTime::new(
+        Runtime::start_with(ActorSystem::builder("t"), config).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     let (sender, receiver) = mpsc::channel();
     for n in 0..20 {
         let sender = sender.clone();

@@ -16,6 +16,7 @@ use clockjack_rt::{
         Props, Scope, Signal, Strategy, SystemBuilder, SystemEvent,
     },
 };
+use clockjack_testing::InTime;
 
 use crate::in_time::ShutdownInTime as _;
 use crate::{
@@ -24,9 +25,11 @@ use crate::{
     token::Token,
 };
 
-fn runtime(system: SystemBuilder, workers: usize) -> Runtime {
+fn runtime(system: SystemBuilder, workers: usize) -> InTime<Runtime> {
     let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
-    Runtime::start_with(system.shutdown(patient()), config).expect("a pool of a few threads starts")
+    let runtime = Runtime::start_with(system.shutdown(patient()), config)
+        .expect("a pool of a few threads starts");
+    InTime::new(runtime, RuntimeConfig::DEFAULT.drop_timeout)
 }
 
 /// What is said on a channel, in the order in which it is.

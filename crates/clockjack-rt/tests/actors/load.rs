@@ -12,6 +12,7 @@ use clockjack_rt::{
     },
     sched::DispatcherId,
 };
+use clockjack_testing::InTime;
 
 use crate::in_time::ShutdownInTime as _;
 use crate::{
@@ -23,9 +24,11 @@ const SENDERS: usize = 4;
 /// All senders together send a million.
 const EACH: usize = 250_000;
 
-fn start(workers: usize) -> Runtime {
+fn start(workers: usize) -> InTime<Runtime> {
     let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
-    Runtime::start_with(ActorSystem::builder("t").shutdown(patient()), config).expect("it starts")
+    let runtime = Runtime::start_with(ActorSystem::builder("t").shutdown(patient()), config)
+        .expect("it starts");
+    InTime::new(runtime, RuntimeConfig::DEFAULT.drop_timeout)
 }
 
 /// How many dead letters there are. By the meters, since a subscriber loses events that come too

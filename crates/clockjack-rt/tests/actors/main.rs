@@ -22,15 +22,17 @@ use clockjack_rt::{
     Runtime, RuntimeConfig,
     actor::{ActorSystem, SystemBuilder},
 };
+use clockjack_testing::InTime;
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn start_with(builder: SystemBuilder, workers: usize) -> Runtime {
+fn start_with(builder: SystemBuilder, workers: usize) -> InTime<Runtime> {
     let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
-    Runtime::start_with(builder, config).expect("a few threads start")
+    let runtime = Runtime::start_with(builder, config).expect("a few threads start");
+    InTime::new(runtime, RuntimeConfig::DEFAULT.drop_timeout)
 }
 
-fn start(workers: usize) -> Runtime {
+fn start(workers: usize) -> InTime<Runtime> {
     start_with(ActorSystem::builder("t"), workers)
 }
 

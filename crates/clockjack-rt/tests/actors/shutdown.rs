@@ -4,13 +4,14 @@ use core::time::Duration;
 use std::sync::mpsc;
 
 use clockjack_rt::{
-    BLOCKING_DISPATCHER, PoolConfig, Runtime, RuntimeReport, WorkerPool,
+    BLOCKING_DISPATCHER, PoolConfig, Runtime, RuntimeConfig, RuntimeReport, WorkerPool,
     actor::{
         Actor, ActorSystem, Context, Failure, IntoProps, Next, Props, Scope, Signal, Strategy,
         Termination, TerminationReport,
     },
     exec::Commands,
 };
+use clockjack_testing::keeps_deadline;
 
 use crate::in_time::ShutdownInTime as _;
 use crate::{LONG, Log, eventually::eventually, start, start_with};
@@ -135,7 +136,7 @@ impl Actor for Owner {
 
     fn receive(&mut self, _: &mut Context<'_, Self>, runtime: Runtime) -> Result<Next, Failure> {
         if self.drops {
-            drop(runtime);
+            keeps_deadline(RuntimeConfig::DEFAULT.drop_timeout, || drop(runtime));
         } else {
             self.sender.send(runtime.shutdown_in_time(LONG))?;
         }
@@ -157,7 +158,7 @@ fn a_runtime_that_is_shut_down_or_dropped_by_its_own_actor_ends_all_the_same() {
         };
         let owner = owner.unwrap();
         let end = runtime.system().when_terminated();
-        owner.tell(runtime).unwrap();
+        owner.tell(runtime.into_inner()).unwrap();
         if !drops {
             let now = receiver.recv_timeout(LONG).unwrap();
             assert!(!now.is_final && !now.is_clean(), "{now}");
@@ -177,7 +178,7 @@ fn a_failure_that_comes_up_to_the_root_ends_the_run() {
     let runtime = start_with(builder, 2);
     let props = Props::from_fn(|_, (): ()| Err::<(), _>(Failure::msg("out of paper")));
     runtime.spawn("printer", props).unwrap().tell(()).unwrap();
-    let report = runtime.run();
+    let report = runtime.into_inner().run();
     assert!(report.termination.reason.contains("out of paper"), "{report:?}");
     assert_eq!(report.failure.as_ref().unwrap().reason.text(), "out of paper");
     assert!(report.is_clean(), "{report:?}");
@@ -202,7 +203,7 @@ fn the_failure_of_the_last_top_level_actor_ends_the_run() {
         first.tell("not the last one").unwrap();
         runtime.block_on(runtime.system().when_stopped(&first));
         last.tell("the last one").unwrap();
-        let report = runtime.run();
+        let report = runtime.into_inner().run();
         let failure = report.failure.as_ref().unwrap();
         assert_eq!(failure.path.to_string(), "/user/last");
         assert_eq!(failure.reason.text(), "the last one");
@@ -217,7 +218,7 @@ fn a_run_goes_on_as_long_as_somebody_can_start_an_actor() {
     let runtime = start(2);
     let system = runtime.system().clone();
     let first = runtime.spawn("first", failing()).unwrap();
-    let run = std::thread::spawn(|| runtime.run());
+    let run = std::thread::spawn(|| runtime.into_inner().run());
     first.tell("nobody is left").unwrap();
     eventually("the first one has stopped", || first.is_stopped());
     // The run goes on: actors can be started.

@@ -8,6 +8,7 @@ use clockjack_rt::{
     actor::{ActorSystem, Next, Props},
     sched::{CloseReport, DispatcherId, TaskRunPriority},
 };
+use clockjack_testing::InTime;
 
 use crate::in_time::ShutdownInTime as _;
 use crate::{LONG, start};
@@ -49,7 +50,10 @@ fn blocking_work_that_does_not_return_is_reported() {
 fn blocking_work_that_was_never_started_is_reported() {
     let blocking = BlockingConfig { threads_max: 1, ..BlockingConfig::DEFAULT };
     let config = RuntimeConfig { workers: Some(1), blocking, ..RuntimeConfig::DEFAULT };
-    let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    let runtime = InTime::new(
+        Runtime::start_with(ActorSystem::builder("t"), config).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     let (_hold, block, begun) = blocker();
     drop(runtime.spawn_blocking(block));
     begun.recv_timeout(LONG).unwrap();

@@ -17,7 +17,7 @@ use clockjack_rt::{
         ServiceKey, Signal, Strategy,
     },
 };
-use clockjack_testing::Random;
+use clockjack_testing::{InTime, Random};
 
 use crate::in_time::ShutdownInTime as _;
 use crate::{eventually::eventually, token::Token};
@@ -25,13 +25,15 @@ use crate::{eventually::eventually, token::Token};
 const LONG: Duration = Duration::from_secs(60);
 const THREADS: u64 = 3;
 
-fn start() -> Runtime {
+fn start() -> InTime<Runtime> {
     let config = RuntimeConfig { workers: Some(2), ..RuntimeConfig::DEFAULT };
-    Runtime::start_with(ActorSystem::builder("t"), config).expect("a few threads start")
+    let runtime =
+        Runtime::start_with(ActorSystem::builder("t"), config).expect("a few threads start");
+    InTime::new(runtime, RuntimeConfig::DEFAULT.drop_timeout)
 }
 
 /// The end of every scene: nothing is left.
-fn end(runtime: Runtime, alive: &Arc<AtomicI64>) {
+fn end(runtime: InTime<Runtime>, alive: &Arc<AtomicI64>) {
     let report = runtime.shutdown_in_time(LONG);
     assert!(report.is_clean(), "{report:?}");
     drop(report);

@@ -18,13 +18,17 @@ use clockjack_rt::{
         Actor, ActorRef, ActorSystem, Context, EventKinds, Failure, Next, Props, Stuck, SystemEvent,
     },
 };
+use clockjack_testing::InTime;
 
 const STUCK_AFTER: Duration = Duration::from_millis(50);
 
 /// A runtime, and what it says about handlers that do not return.
-fn start(stuck_after: Duration) -> (Runtime, mpsc::Receiver<Stuck>) {
+fn start(stuck_after: Duration) -> (InTime<Runtime>, mpsc::Receiver<Stuck>) {
     let config = RuntimeConfig { workers: Some(2), stuck_after, ..RuntimeConfig::DEFAULT };
-    let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    let rt = InTime::new(
+        Runtime::start_with(ActorSystem::builder("t"), config).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     let (sender, receiver) = mpsc::channel::<Stuck>();
     let listener = Props::from_fn(move |_, event: SystemEvent| {
         if let SystemEvent::Stuck(stuck) = event {

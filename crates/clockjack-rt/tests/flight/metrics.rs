@@ -13,6 +13,7 @@ use clockjack_rt::{
     actor::{ActorSystem, Failure, Mailbox, Next, Props, Scope, StaticError, Strategy},
     sleep, spawn_future, yield_now,
 };
+use clockjack_testing::{InTime, keeps_deadline};
 
 use super::eventually;
 use crate::in_time::ShutdownInTime as _;
@@ -96,11 +97,11 @@ fn parse(text: &str) -> Series {
     series
 }
 
-fn start(name: &'static str) -> Runtime {
+fn start(name: &'static str) -> InTime<Runtime> {
     let config = RuntimeConfig { workers: Some(2), name: name.into(), ..RuntimeConfig::DEFAULT };
     let system =
         ActorSystem::builder("metrics").supervise_users(Scope::OneForOne, Strategy::restart());
-    Runtime::start_with(system, config).unwrap()
+    InTime::new(Runtime::start_with(system, config).unwrap(), RuntimeConfig::DEFAULT.drop_timeout)
 }
 
 fn read(rt: &Runtime) -> Series {
@@ -225,7 +226,7 @@ fn a_program_adds_metrics_and_a_conflict_is_an_error() {
     assert_eq!(page[r#"clockjack_orders_open{shop="a\"b\\c\nd"}"#], 3.0);
     metrics.add_source(|set| set.push(&Sample::gauge("actors.live", 3)));
     assert!(rt.prometheus().unwrap_err().is_conflict());
-    drop(rt);
+    keeps_deadline(RuntimeConfig::DEFAULT.drop_timeout, || drop(rt));
     assert!(!metrics.samples().is_empty(), "a handle outlives its runtime");
 }
 
@@ -233,7 +234,10 @@ fn a_program_adds_metrics_and_a_conflict_is_an_error() {
 fn each_worker_says_how_many_tasks_wait_how_long_polls_take_and_how_late_its_timers_were() {
     const LATE_TICKS: u64 = 10;
     let config = RuntimeConfig { workers: Some(1), name: "one".into(), ..RuntimeConfig::DEFAULT };
-    let rt = Runtime::start_with(ActorSystem::builder("metrics"), config).unwrap();
+    let rt = InTime::new(
+        Runtime::start_with(ActorSystem::builder("metrics"), config).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     let (begin, begun) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let holder = rt.spawn_future(async move {

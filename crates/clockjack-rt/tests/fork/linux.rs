@@ -2,15 +2,18 @@
 #![cfg(target_os = "linux")]
 #![expect(unsafe_code, reason = "forks")]
 
+#[path = "../support/in_time.rs"]
+mod in_time;
+
 use core::{panic::AssertUnwindSafe, time::Duration};
 use std::{panic::catch_unwind, thread, time::Instant};
 
-use crate::in_time::ShutdownInTime as _;
 use clockjack_rt::{
     PoolConfig, Runtime, WorkerPool,
     exec::{Commands, Event, Events, Failure, Process, StepOutput},
 };
 use clockjack_testing::keeps_deadline;
+use in_time::ShutdownInTime as _;
 
 /// What the child may take for what should take no time; what hangs takes ten seconds at least.
 const SHORT: Duration = Duration::from_secs(5);

@@ -1,5 +1,6 @@
 //! `tell` from an interrupt, for which a signal stands: it interrupts its thread anywhere, also
 //! while that thread holds a lock or allocates.
+#![cfg(target_os = "linux")]
 #![expect(unsafe_code, reason = "signals are an interface of C")]
 
 use core::{

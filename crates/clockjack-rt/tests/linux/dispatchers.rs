@@ -10,6 +10,7 @@ use clockjack_rt::{
         system::{PolicyAnswer, RealtimeClass, ThreadPolicy},
     },
 };
+use clockjack_testing::InTime;
 
 use crate::in_time::ShutdownInTime as _;
 use crate::{
@@ -26,7 +27,7 @@ fn pause(time: Duration) {
 
 #[test]
 fn the_threads_of_dispatchers_end_with_the_runtime() {
-    let runtime = Runtime::new("t").unwrap();
+    let runtime = InTime::new(Runtime::new("t").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let system = runtime.system();
     system.create_dispatcher("cjt-apart", 3).unwrap();
     let pinned = system.create_pinned("cjt-pin").unwrap();
@@ -45,7 +46,10 @@ fn the_threads_of_dispatchers_end_with_the_runtime() {
 fn who_looks_at_pinned_threads_sleeps_with_them_and_is_called_when_one_wakes() {
     let stuck_after = Duration::from_millis(40);
     let config = RuntimeConfig { workers: Some(1), stuck_after, ..RuntimeConfig::DEFAULT };
-    let runtime = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    let runtime = InTime::new(
+        Runtime::start_with(ActorSystem::builder("t"), config).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     let pinned = runtime.system().create_pinned("cjt-idle").unwrap();
     let (sender, receiver) = mpsc::channel();
     let listener = Props::from_fn(move |_, event: SystemEvent| {
@@ -83,7 +87,7 @@ fn a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more() {
     const NAME: &str = "cjt-own";
     /// More than there can be at once.
     const MANY: usize = 1100;
-    let runtime = Runtime::new("t").unwrap();
+    let runtime = InTime::new(Runtime::new("t").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let own_thread = || runtime.system().own_thread(NAME, &ThreadPolicy::default()).unwrap();
     let name = || async { std::thread::current().name().map(str::to_owned) };
     let own = own_thread();
@@ -111,7 +115,7 @@ fn a_thread_for_one_task_ends_with_it_and_nobody_looks_at_it_any_more() {
 
 /// Not a test of its own, as above.
 fn what_a_thread_asks_for_is_answered_one_by_one() {
-    let runtime = Runtime::new("t").unwrap();
+    let runtime = InTime::new(Runtime::new("t").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let own_thread = |policy: &ThreadPolicy| runtime.system().own_thread("cjt-asks", policy);
     let none = own_thread(&ThreadPolicy::default()).unwrap();
     let answers = none.answers();

@@ -5,6 +5,7 @@ use core::time::Duration;
 use clockjack_rt::{
     OsInstant, Parker, PoolConfig, WorkerPool, exec::Commands, sched::DispatcherId,
 };
+use clockjack_testing::InTime;
 
 use crate::in_time::ShutdownInTime as _;
 use crate::{
@@ -25,9 +26,10 @@ const TIMER: &str = "cj-quiet-timer";
 const JOB: &str = "cj-quiet-job";
 const ALL: [&str; 5] = [NEW, WORKED, TIMER, JOB, POOL_WATCH];
 
-fn pool(name: &'static str) -> WorkerPool {
+fn pool(name: &'static str) -> InTime<WorkerPool> {
     let config = PoolConfig { workers: Some(4), name: name.into(), ..PoolConfig::DEFAULT };
-    WorkerPool::new(config, Commands::new()).unwrap()
+    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    InTime::new(pool, PoolConfig::DEFAULT.drop_timeout)
 }
 
 fn switches() -> [(&'static str, u64); 5] {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use clockjack_rt::{PoolConfig, WorkerPool, exec::Commands, thread::pin_to_cpu};
+use clockjack_testing::InTime;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 fn allowed() -> Vec<usize> {
@@ -13,9 +14,10 @@ fn allowed() -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
-fn pool(workers: usize) -> WorkerPool {
+fn pool(workers: usize) -> InTime<WorkerPool> {
     let config = PoolConfig { workers: Some(workers), pin_workers: true, ..PoolConfig::DEFAULT };
-    WorkerPool::new(config, Commands::new()).unwrap()
+    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    InTime::new(pool, PoolConfig::DEFAULT.drop_timeout)
 }
 
 /// Where each of the workers may run.

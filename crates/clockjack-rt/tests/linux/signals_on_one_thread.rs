@@ -11,6 +11,7 @@ use clockjack_rt::{
     },
     signals::{SignalConfig, SignalListener},
 };
+use clockjack_testing::keeps_deadline;
 use clockjack_time::{ManualDriver, MonotonicClock, Resolution, Tick, TickDriver};
 
 use crate::child::{self, Process, SIGINT, SIGTERM};
@@ -88,7 +89,7 @@ fn what_the_child_does() {
     println!("ready");
     let event = root.block_on(signals.next());
     let timeout = Duration::from_millis(if role == "short" { 20 } else { 3_600_000 });
-    let report = root.shutdown(timeout);
+    let report = keeps_deadline(timeout, || root.shutdown(timeout));
     let is_left = report.stragglers.iter().any(|path| path.name() == "talker");
     println!("ended: {event:?}, is left: {is_left}");
 }

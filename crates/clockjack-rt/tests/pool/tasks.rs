@@ -12,13 +12,16 @@ use std::{
 };
 
 use clockjack_rt::{
-    JoinSet, PoolConfig, Runtime, WorkerPool,
+    JoinSet, PoolConfig, Runtime, RuntimeConfig, WorkerPool,
     actor::{Next, Props},
     consume_budget,
     exec::{Commands, JoinError, Limits, LocalExecutor, State},
     sleep, spawn_blocking, spawn_future, timeout,
 };
-use clockjack_testing::toolbox::{ByHand, Parking};
+use clockjack_testing::{
+    InTime,
+    toolbox::{ByHand, Parking},
+};
 use clockjack_time::Resolution;
 
 use super::{LONG, eventually, pool};
@@ -57,6 +60,18 @@ fn a_set_returns_its_tasks_in_the_order_in_which_they_finish() {
     }
     assert_eq!(joined, [Ok(0), Ok(10), Err(true), Ok(30)]);
     assert!(set.is_empty());
+    // Several have finished before the set is asked.
+    for n in [3, 1, 2] {
+        let sleep = handle.sleep(ms(n));
+        set.spawn_on(&handle, async move {
+            sleep.await.unwrap();
+            n
+        });
+    }
+    assert!(set.try_join_next().is_none(), "nothing has run");
+    executor.block_on(handle.sleep(ms(5))).unwrap();
+    let joined = core::iter::from_fn(|| set.try_join_next()).map(Result::unwrap);
+    assert_eq!(joined.collect::<Vec<_>>(), [1, 2, 3]);
     assert!(executor.block_on(set.join_next()).is_none(), "an empty set does not wait");
     assert!(set.try_join_next().is_none());
 }
@@ -243,7 +258,7 @@ fn a_future_that_is_always_ready_does_not_keep_the_only_worker() {
 
 #[test]
 fn a_dump_of_a_runtime_has_futures_and_actors_of_all_dispatchers_with_their_names() {
-    let rt = Runtime::new("dumped").unwrap();
+    let rt = InTime::new(Runtime::new("dumped").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let other = rt.system().create_dispatcher("other", 1).unwrap();
     let props = || Props::from_fn(|_cx, (): ()| Ok(Next::Stay));
     rt.spawn("ada", props()).unwrap();
@@ -252,7 +267,7 @@ fn a_dump_of_a_runtime_has_futures_and_actors_of_all_dispatchers_with_their_name
     let sleeper = rt.spawn_named("sleeper", async { sleep(LONG).await });
     let find =
         |name: &str| rt.task_dump().into_iter().find(|task| task.name.as_deref() == Some(name));
-    let is_idle = |name: &str| find(name).is_some_and(|task| task.state == State::Idle);
+    let is_idle = |name: &str| find(name).expect("it is alive").state == State::Idle;
     for name in ["sleeper", "/user/ada", "/user/bob"] {
         eventually("it is idle", || is_idle(name));
     }
@@ -274,7 +289,10 @@ fn a_dump_of_a_runtime_has_futures_and_actors_of_all_dispatchers_with_their_name
 fn the_figures_of_a_worker_say_how_many_tasks_wait_for_it() {
     const QUEUED: usize = 5;
     let config = PoolConfig { workers: Some(1), workers_max: 4, ..PoolConfig::DEFAULT };
-    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let pool = InTime::new(
+        WorkerPool::new(config, Commands::new()).unwrap(),
+        PoolConfig::DEFAULT.drop_timeout,
+    );
     let (begin, begun) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let holder = pool.spawn_future(async move {

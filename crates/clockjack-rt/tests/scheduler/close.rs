@@ -7,9 +7,12 @@ use std::{
 };
 
 use clockjack_rt::{
-    BLOCKING_DISPATCHER, WorkerPool,
-    sched::{ScheduleErrorKind, TaskRunPriority},
+    BLOCKING_DISPATCHER, PoolConfig, Runtime, RuntimeConfig, WorkerPool,
+    actor::ActorSystem,
+    exec::Commands,
+    sched::{ScheduleErrorKind, Scheduler, TaskRunPriority},
 };
+use clockjack_testing::{InTime, keeps_deadline};
 
 use crate::in_time::ShutdownInTime as _;
 use crate::{ANY, LONG, ms, pool_of};
@@ -78,16 +81,21 @@ fn r3_3_a_shutdown_waits_for_handlers_wherever_they_run() {
     }
 }
 
-/// Eight jobs of 1 ms whose handlers take 10 ms owe eighty times the time that passes. The close
-/// runs what it can in its time, cancels the rest and reports how much that was.
-#[test]
-fn r3_3_a_shutdown_keeps_its_deadline_although_jobs_are_behind() {
-    let pool = pool_of(1);
-    let scheduler = pool.scheduler().clone();
+/// Eight jobs of 1 ms whose handlers take 10 ms owe eighty times the time that passes: after this
+/// call more than half a minute, on one worker.
+fn fall_behind(scheduler: &Scheduler) {
     for _ in 0..8 {
         let slow = |_: &_| std::thread::sleep(ms(10));
         scheduler.schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, slow).unwrap();
     }
+    std::thread::sleep(ms(500));
+}
+
+/// The close runs what it can in its time, cancels the rest and reports how much that was.
+#[test]
+fn r3_3_a_shutdown_keeps_its_deadline_although_jobs_are_behind() {
+    let pool = pool_of(1);
+    let scheduler = pool.scheduler().clone();
     let closed = Arc::new(AtomicU64::new(0));
     let at_close = Arc::clone(&closed);
     let task = move || {
@@ -95,7 +103,7 @@ fn r3_3_a_shutdown_keeps_its_deadline_although_jobs_are_behind() {
         Ok(())
     };
     scheduler.register_on_close(task, TaskRunPriority::User).unwrap();
-    std::thread::sleep(ms(500));
+    fall_behind(&scheduler);
     let begun = Instant::now();
     let report = pool.shutdown_in_time(ms(3_000));
     let took = begun.elapsed();
@@ -105,6 +113,21 @@ fn r3_3_a_shutdown_keeps_its_deadline_although_jobs_are_behind() {
     assert_eq!((jobs.accepted, jobs.executed, jobs.cancelled), (8, 0, 8));
     assert!(jobs.runs_left > 1_000, "{jobs}");
     assert_eq!((closed.load(SeqCst), jobs.close_tasks.succeeded), (1, 1), "it has its half");
+}
+
+/// A drop reports to nobody, but its time is limited, too.
+#[test]
+fn r3_3_a_drop_keeps_its_deadline_although_jobs_are_behind() {
+    let (workers, drop_timeout) = (Some(1), ms(1_000));
+    let config = PoolConfig { workers, drop_timeout, ..PoolConfig::DEFAULT };
+    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    fall_behind(pool.scheduler());
+    keeps_deadline(drop_timeout, || drop(pool));
+
+    let config = RuntimeConfig { workers, drop_timeout, ..RuntimeConfig::DEFAULT };
+    let rt = Runtime::start_with(ActorSystem::builder("behind"), config).unwrap();
+    fall_behind(rt.system().scheduler().jobs());
+    keeps_deadline(drop_timeout, || drop(rt));
 }
 
 #[test]
@@ -134,7 +157,7 @@ fn a_scheduler_that_outlives_its_pool_refuses_and_cancels_nothing_twice() {
     let pool = pool_of(2);
     let scheduler = pool.scheduler().clone();
     let job = scheduler.schedule_at_fixed_rate_fn(ms(1), ms(1), ANY, |_| ()).unwrap();
-    drop(pool);
+    keeps_deadline(PoolConfig::DEFAULT.drop_timeout, || drop(pool));
     assert!(job.is_cancelled() && !job.cancel());
     assert!(scheduler.is_closed());
     assert_eq!(scheduler.metrics().active_total, 0);
@@ -145,7 +168,8 @@ fn a_handler_that_shuts_its_pool_down_does_not_wait_for_itself() {
     for dispatcher in [ANY, BLOCKING_DISPATCHER] {
         let pool = pool_of(2);
         let scheduler = pool.scheduler().clone();
-        let ((give, given), (tell, told)) = (mpsc::channel::<WorkerPool>(), mpsc::channel());
+        let ((give, given), (tell, told)) =
+            (mpsc::channel::<InTime<WorkerPool>>(), mpsc::channel());
         let shut_down = move |_: &_| {
             let pool = given.recv().unwrap();
             tell.send(pool.shutdown_in_time(LONG * 60)).unwrap();

@@ -10,6 +10,7 @@ use clockjack_rt::{
     Runtime, RuntimeConfig,
     actor::{Actor, ActorRef, ActorSystem, Context, Failure, Next},
 };
+use clockjack_testing::InTime;
 
 use crate::{LONG, eventually::eventually, ms};
 
@@ -79,9 +80,12 @@ impl Counts {
     }
 }
 
-fn idle_system(workers: usize) -> (Runtime, ActorRef<Msg>, mpsc::Receiver<()>) {
+fn idle_system(workers: usize) -> (InTime<Runtime>, ActorRef<Msg>, mpsc::Receiver<()>) {
     let config = RuntimeConfig { workers: Some(workers), ..RuntimeConfig::DEFAULT };
-    let rt = Runtime::start_with(ActorSystem::builder("t"), config).unwrap();
+    let rt = InTime::new(
+        Runtime::start_with(ActorSystem::builder("t"), config).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     let (sender, receiver) = mpsc::channel();
     let timed = rt.spawn("timed", move || Timed(sender.clone())).unwrap();
     // One timer, so that everything has started.

@@ -11,14 +11,15 @@ use std::{
 };
 
 use clockjack_rt::{
-    BLOCKING_DISPATCHER, BlockingConfig, PoolConfig, PoolSchedulerConfig, TimerTopology,
-    WorkerPool,
+    BLOCKING_DISPATCHER, BlockingConfig, PoolConfig, PoolSchedulerConfig, RuntimeConfig,
+    TimerTopology, WorkerPool,
     exec::{Commands, Limits},
     sched::{
         Cancellable, DiagnosticEvent, DispatcherId, EventKinds, FireContext, HandlerError,
         PressureReason, ScheduleErrorKind, SchedulerConfig, SchedulerTask, Warning,
     },
 };
+use clockjack_testing::{InTime, keeps_deadline};
 
 use crate::in_time::ShutdownInTime as _;
 use crate::{ANY, LONG, eventually::eventually, ms, pool_of, pool_with};
@@ -199,7 +200,7 @@ fn a_handler_shuts_the_scheduler_down() {
 #[test]
 fn a_handler_shuts_the_pool_down() {
     for dispatcher in [ANY, BLOCKING_DISPATCHER] {
-        let place: Arc<Mutex<Option<WorkerPool>>> = Arc::default();
+        let place: Arc<Mutex<Option<InTime<WorkerPool>>>> = Arc::default();
         let pool = pool_of(2);
         let scheduler = pool.scheduler().clone();
         let waits = scheduler.schedule_once_fn(LONG, ANY, |_| ()).unwrap();
@@ -242,7 +243,10 @@ fn a_blocking_dispatcher_runs_closures_off_the_workers() {
 fn a_full_dispatcher_refuses_and_that_is_told_as_pressure() {
     let blocking = BlockingConfig { threads_max: 1, queue_max: 0, ..BlockingConfig::DEFAULT };
     let config = PoolConfig { workers: Some(2), blocking, ..PoolConfig::DEFAULT };
-    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let pool = InTime::new(
+        WorkerPool::new(config, Commands::new()).unwrap(),
+        PoolConfig::DEFAULT.drop_timeout,
+    );
     let mut warnings = pool.scheduler().diagnostics().subscribe(EventKinds::WARNING, 8).unwrap();
     let (hold, held) = mpsc::channel::<()>();
     let (begin, begun) = mpsc::channel();
@@ -277,7 +281,10 @@ fn a_handler_that_blocks_its_worker_is_reported_and_the_jobs_go_on() {
         }),
         ..PoolConfig::DEFAULT
     };
-    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let pool = InTime::new(
+        WorkerPool::new(config, Commands::new()).unwrap(),
+        PoolConfig::DEFAULT.drop_timeout,
+    );
     let block = |_: &FireContext| {
         eventually("the handler is reported", || N_REPORTS.load(SeqCst) > 0);
     };
@@ -335,7 +342,7 @@ fn a_pool_that_is_dropped_cancels_what_waits_and_tells_it() {
         let task = CountsCancels(Arc::clone(&n_cancelled));
         pool.scheduler().schedule_at_fixed_rate_task(LONG, LONG, ANY, task).unwrap();
     }
-    drop(pool);
+    keeps_deadline(PoolConfig::DEFAULT.drop_timeout, || drop(pool));
     assert_eq!(n_cancelled.load(SeqCst), 10);
     assert_eq!(Arc::strong_count(&n_cancelled), 1, "all tasks are gone");
 }
@@ -344,7 +351,10 @@ fn a_pool_that_is_dropped_cancels_what_waits_and_tells_it() {
 fn a_job_runs_also_if_the_pool_has_no_room_for_a_timer() {
     let limits = Limits::DEFAULT.timers(8);
     let config = PoolConfig { workers: Some(1), limits, ..PoolConfig::DEFAULT };
-    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let pool = InTime::new(
+        WorkerPool::new(config, Commands::new()).unwrap(),
+        PoolConfig::DEFAULT.drop_timeout,
+    );
     let arm = || {
         let mut timer = pool.handle().timer();
         timer.arm(LONG, Waker::noop().clone()).map(|()| timer)
@@ -401,7 +411,8 @@ fn a_pool_and_a_runtime_refuse_settings_that_they_would_ignore() {
 /// A year has more than `i32::MAX` ticks of a millisecond.
 #[test]
 fn a_delay_of_a_year_is_accepted_on_a_default_runtime() {
-    let rt = clockjack_rt::Runtime::new("t").unwrap();
+    let rt =
+        InTime::new(clockjack_rt::Runtime::new("t").unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let year = Duration::from_secs(365 * 24 * 3600);
     let job = rt.system().scheduler().jobs().schedule_once_fn(year, ANY, |_| ()).unwrap();
     let soon = rt.system().scheduler().jobs().schedule_once_fn(ms(1), ANY, |_| ()).unwrap();

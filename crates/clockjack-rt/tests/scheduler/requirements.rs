@@ -7,10 +7,11 @@ use std::{
 };
 
 use clockjack_rt::{
-    PoolConfig, PoolSchedulerConfig, TimerTopology, WorkerPool,
+    PoolConfig, PoolSchedulerConfig, RuntimeConfig, TimerTopology, WorkerPool,
     exec::Commands,
     sched::{JobState, RunnerMode, ScheduleErrorKind},
 };
+use clockjack_testing::InTime;
 use clockjack_time::{ClockKind, Resolution};
 
 use crate::in_time::ShutdownInTime as _;
@@ -73,7 +74,10 @@ fn r1_6_the_frequency_is_that_of_the_ticks() {
         scheduler: PoolSchedulerConfig { topology, ..PoolSchedulerConfig::DEFAULT },
         ..PoolConfig::DEFAULT
     };
-    let pool = WorkerPool::new(config, Commands::new()).unwrap();
+    let pool = InTime::new(
+        WorkerPool::new(config, Commands::new()).unwrap(),
+        PoolConfig::DEFAULT.drop_timeout,
+    );
     assert_eq!((pool.scheduler().max_frequency(), pool.scheduler().shards()), (100, 1));
     let metadata = pool.scheduler().metadata();
     assert_eq!((metadata.mode, metadata.clock), (RunnerMode::AsyncHost, ClockKind::RealtimeHost));
@@ -187,7 +191,10 @@ fn r4_5_while_mailboxes_are_full_jobs_beyond_the_smaller_quota_are_refused() {
         sched::{DiagnosticEvent, EventKinds, PressureReason, SchedulerConfig, Warning},
     };
     let settings = SchedulerConfig { quota: 400, ..SchedulerConfig::DEFAULT };
-    let rt = Runtime::start(ActorSystem::builder("t").scheduler(settings)).unwrap();
+    let rt = InTime::new(
+        Runtime::start(ActorSystem::builder("t").scheduler(settings)).unwrap(),
+        RuntimeConfig::DEFAULT.drop_timeout,
+    );
     let jobs = rt.system().scheduler().jobs().clone();
     let mut stream = jobs.diagnostics().subscribe(EventKinds::WARNING, 100).unwrap();
     let (begin, begun) = mpsc::channel();

@@ -46,7 +46,9 @@ fn a_blocked_driver_is_told_of_once(scheduler: &Scheduler) {
                 break silent_for;
             }
             assert!(start.elapsed() < LONG / 3, "nobody tells");
-            std::thread::yield_now();
+            // A reader without a pause holds the lock so often that the event may be counted as
+            // missed.
+            std::thread::sleep(ms(1));
         };
         assert!(silent_for >= ms(50), "{silent_for:?}");
         // Some looks more.
@@ -138,8 +140,11 @@ fn a_thread_goes_on_after_a_panic_outside_of_handlers() {
 /// No timer of an operating system wakes a thread at the nanosecond, so a host that measures
 /// reports some lateness within a few sleeps.
 fn lateness_is_reported(scheduler: &Scheduler) {
-    scheduler.schedule_at_fixed_rate_fn(ms(1), ms(2), ANY, |_| ()).unwrap();
-    eventually("reported", || !scheduler.diagnostics().driver_jitter().is_zero());
+    let (run, runs) = mpsc::channel();
+    let job = move |_: &_| _ = run.send(());
+    scheduler.schedule_at_fixed_rate_fn(ms(1), ms(2), ANY, job).unwrap();
+    let is_reported = |()| !scheduler.diagnostics().driver_jitter().is_zero();
+    assert!(runs.iter().take(200).any(is_reported), "each of 200 sleeps was exact");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use core::time::Duration;
 use clockjack_rt::{
     BlockingPool, BlockingReport, Runtime, RuntimeReport, ShutdownReport, WorkerPool,
 };
-use clockjack_testing::keeps_deadline;
+use clockjack_testing::{InTime, keeps_deadline};
 
 /// A shutdown with a deadline, which is asserted.
 pub(crate) trait ShutdownInTime {
@@ -22,6 +22,15 @@ impl ShutdownInTime for WorkerPool {
     #[track_caller]
     fn shutdown_in_time(self, timeout: Duration) -> ShutdownReport {
         keeps_deadline(timeout, || self.shutdown(timeout))
+    }
+}
+
+impl<T: ShutdownInTime> ShutdownInTime for InTime<T> {
+    type Report = T::Report;
+
+    #[track_caller]
+    fn shutdown_in_time(self, timeout: Duration) -> T::Report {
+        self.into_inner().shutdown_in_time(timeout)
     }
 }
 

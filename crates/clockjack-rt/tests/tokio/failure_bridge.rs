@@ -1,12 +1,13 @@
 //! Failures of a runtime's actors, heard by a task of tokio's.
 
 use clockjack_rt::{
-    Runtime, TokioFailureEventBridge,
+    Runtime, RuntimeConfig, TokioFailureEventBridge,
     actor::{
         ActorPath, ActorSystem, Failure, FailureEventHub, FailureInfo, FailureReport, Props, Scope,
         Strategy,
     },
 };
+use clockjack_testing::InTime;
 use tokio::{
     runtime::Builder,
     sync::broadcast::error::{RecvError, TryRecvError},
@@ -24,7 +25,8 @@ fn info(n: usize) -> FailureInfo {
 #[test]
 fn a_failure_at_the_root_is_heard_by_every_task_that_listens() {
     let builder = ActorSystem::builder("t").supervise_users(Scope::OneForOne, Strategy::escalate());
-    let runtime = Runtime::start(builder).unwrap();
+    let runtime =
+        InTime::new(Runtime::start(builder).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
     let bridge = TokioFailureEventBridge::new(runtime.system().failure_hub(), 8).unwrap();
     let tokio = Builder::new_current_thread().build().unwrap();
     let heard: Vec<_> = (0..2)

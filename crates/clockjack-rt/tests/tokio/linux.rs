@@ -19,7 +19,8 @@ use clockjack_time::Resolution;
 
 const TEST: &str = "signals::what_the_child_does";
 
-/// Prints its signals; a slow one adds a task to the shutdown that never completes.
+/// Prints its signals, and fails to handle messages; a slow one adds a task to the shutdown that
+/// never completes.
 struct Talker {
     is_slow: bool,
 }
@@ -39,7 +40,7 @@ impl Actor for Talker {
     }
 
     fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
-        Ok(Next::Stay)
+        Err(Failure::msg("out of paper"))
     }
 
     #[expect(clippy::print_stdout, reason = "its parent reads it")]
@@ -57,8 +58,11 @@ fn what_the_child_does() {
     runtime.block_on(async {
         let toolbox = TokioToolbox::new(Resolution::MILLI);
         let mut system = toolbox.system(ActorSystem::builder("t")).unwrap();
-        let is_slow = role != "polite";
-        system.spawn("talker", move || Talker { is_slow }).unwrap();
+        let is_slow = matches!(&*role, "slow" | "short");
+        let talker = system.spawn("talker", move || Talker { is_slow }).unwrap();
+        if role == "fails" {
+            talker.tell(()).unwrap();
+        }
         let drain_timeout = (role == "short").then_some(Duration::from_millis(20));
         let on_hangup = || println!("hangup");
         println!("ready");
@@ -120,4 +124,15 @@ fn an_ignored_interrupt_stays_ignored_with_a_warning_and_the_other_signal_works(
     child.read_until("ended: SIGTERM");
     assert_eq!(child.wait_for_success(), "");
     assert!(err.starts_with("clockjack[t]: SIGINT was ignored when the program started"), "{err}");
+}
+
+#[test]
+fn a_failure_is_one_line_with_path_message_cause_and_decision() {
+    let mut child = start("fails");
+    let line = "clockjack[t]: actor /user/talker failed while handling (): out of paper; the actor \
+                stops\n";
+    assert_eq!(child.read_error(), line);
+    child.send(SIGTERM);
+    child.read_until("ended: SIGTERM");
+    assert_eq!(child.wait_for_success(), "");
 }

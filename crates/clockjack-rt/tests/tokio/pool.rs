@@ -7,6 +7,7 @@ use clockjack_rt::{
     PoolConfig, WorkerPool,
     exec::{Commands, Event, Events, Failure, JoinHandle, Payload, Process, StepOutput},
 };
+use clockjack_testing::{InTime, keeps_deadline};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -18,9 +19,10 @@ use tokio::{
 use crate::in_time::ShutdownInTime as _;
 use crate::{LONG, one_thread, two_threads};
 
-fn pool(tokio: usize) -> WorkerPool {
+fn pool(tokio: usize) -> InTime<WorkerPool> {
     let config = PoolConfig { workers: Some(2), tokio, ..PoolConfig::DEFAULT };
-    WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts")
+    let pool = WorkerPool::new(config, Commands::new()).expect("a pool of a few threads starts");
+    InTime::new(pool, PoolConfig::DEFAULT.drop_timeout)
 }
 
 /// The name of the thread that asks.
@@ -206,7 +208,7 @@ fn a_pool_is_made_used_and_dropped_inside_a_runtime() {
                     here()
                 });
                 let name = nap.await.unwrap();
-                drop(pool);
+                keeps_deadline(PoolConfig::DEFAULT.drop_timeout, || drop(pool));
                 name
             });
             task.await
@@ -271,7 +273,7 @@ fn a_task_of_the_reactor_may_drop_the_pool_that_it_belongs_to() {
     for (threads, name) in [(1, "cj-tokio"), (2, "cj-tokio-worker")] {
         let pool = pool(threads);
         let dropped = endless_task(&pool);
-        let (give, take) = oneshot::channel::<WorkerPool>();
+        let (give, take) = oneshot::channel::<InTime<WorkerPool>>();
         let (report, reported) = mpsc::channel();
         let spawned = pool.spawn_future(async move {
             tokio::spawn(async move {

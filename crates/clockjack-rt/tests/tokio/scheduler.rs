@@ -44,13 +44,12 @@ fn a_task_reports_how_late_it_wakes_up() {
     let runtime = two_threads();
     let driver = start(&runtime);
     let scheduler = driver.scheduler();
-    scheduler.schedule_at_fixed_rate_fn(ms(1), ms(2), ANY, |_| ()).unwrap();
+    let (run, runs) = mpsc::channel();
+    let job = move |_: &FireContext| _ = run.send(());
+    scheduler.schedule_at_fixed_rate_fn(ms(1), ms(2), ANY, job).unwrap();
     // No timer of an operating system wakes a thread at the nanosecond.
-    let begun = Instant::now();
-    while scheduler.diagnostics().driver_jitter().is_zero() {
-        assert!(begun.elapsed() < LONG, "no lateness is reported");
-        std::thread::yield_now();
-    }
+    let is_reported = |()| !scheduler.diagnostics().driver_jitter().is_zero();
+    assert!(runs.iter().take(200).any(is_reported), "each of 200 sleeps was exact");
 }
 
 #[test]
@@ -123,7 +122,8 @@ fn a_task_that_is_not_polled_is_told_of_as_silent() {
             break event;
         }
         assert!(start.elapsed() < LONG, "nobody tells");
-        std::thread::yield_now();
+        // A reader without a pause holds the lock so often that the event may be counted as missed.
+        std::thread::sleep(ms(1));
     };
     let DiagnosticEvent::Warned(Warning::DriverSilent { silent_for }) = event else {
         panic!("{event}")

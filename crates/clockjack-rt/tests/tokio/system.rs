@@ -15,7 +15,11 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{LONG, one_thread, two_threads, within};
+use crate::{
+    LONG, one_thread,
+    timer_order::{self, Device, Seen},
+    two_threads, within,
+};
 
 fn system() -> TokioSystem {
     let toolbox = TokioToolbox::new(Resolution::MILLI);
@@ -220,5 +224,21 @@ fn a_tokio_without_timers_will_do_where_there_is_none_to_wait_for() {
         let (actor, total) = sum(&mut system);
         actor.tell(Msg::Add(7)).unwrap();
         system.run_until(|| total.get() == 7).await;
+    });
+}
+
+#[test]
+fn neither_a_timer_nor_a_receive_timeout_overtakes_a_message() {
+    within(&one_thread(), async {
+        let mut system = system();
+        for n in 0..10 {
+            let seen = Seen::default();
+            let name = format!("device-{n}");
+            let device = system.spawn(&name, Device::props(&seen)).expect("there is room");
+            device.tell(timer_order::Msg::Begin).expect("there is room");
+            let stopped = system.system().when_stopped(&device);
+            system.drive(stopped).await;
+            timer_order::check(&seen);
+        }
     });
 }

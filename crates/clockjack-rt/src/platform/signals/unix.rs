@@ -42,12 +42,12 @@ static WRITER: Mutex<Option<UnixStream>> = Mutex::new(None);
 /// job in the background of a script: Ctrl-C is then meant for other processes of the terminal.
 pub(crate) fn install(kind: SignalKind, deliver: fn(SignalKind)) -> io::Result<Installed> {
     let number = number_of(kind);
-    if kind == SignalKind::Interrupt && is_ignored(number)? {
-        return Ok(Installed::StaysIgnored);
+    let stays_ignored = kind == SignalKind::Interrupt && is_ignored(number)?;
+    if !stays_ignored {
+        let writer = writer(deliver)?;
+        register(number, writer)?;
     }
-    let writer = writer(deliver)?;
-    register(number, writer)?;
-    Ok(Installed::Handled)
+    Ok(Installed::unless_ignored(stays_ignored))
 }
 
 fn number_of(kind: SignalKind) -> c_int {

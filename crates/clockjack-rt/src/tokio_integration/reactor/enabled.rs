@@ -93,6 +93,7 @@ impl Reactor {
         let (report, reported) = mpsc::channel();
         let (running, exited) = mpsc::channel();
         let config = ThreadConfig { name: "cj-tokio".into(), ..ThreadConfig::DEFAULT };
+        thread::check_can_wait().map_err(|refused| StartError::thread(&refused))?;
         let started = thread::start(&config, {
             let stop = Arc::clone(&stop);
             move || {
@@ -149,7 +150,7 @@ impl Running {
         let left = exited.recv_timeout(timeout.min(JOIN_TIMEOUT));
         if left == Err(mpsc::RecvTimeoutError::Disconnected) {
             // The thread has nothing left to do; if it panicked, the panic hook has reported it.
-            drop(join.join());
+            thread::join_or_detach(join);
         }
     }
 }
