@@ -21,6 +21,9 @@ mod clock;
 #[path = "run/feeds.rs"]
 mod feeds;
 
+#[path = "run/jacobi.rs"]
+mod jacobi;
+
 #[path = "run/loop_types.rs"]
 mod loop_types;
 

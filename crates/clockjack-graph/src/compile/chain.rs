@@ -6,16 +6,17 @@
 //! count that lead away from `from`, measured in edges; a shortest path consists of such edges, so
 //! `to` stays within reach.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::{
+    capability::has_own_epoch_domain,
     plan::PlanChain,
     report::Report,
     resolve::NameResolver,
     scc::{self, Arcs},
 };
 use crate::{
-    describe::ChainSpec,
+    describe::{ChainSpec, LaneSpec},
     diagnostic::{Code, Diagnostic},
 };
 
@@ -82,7 +83,33 @@ fn check(
         }
         return None;
     }
+    warn_of_clocks(resolved, chain, edges.iter().filter(|(edge, ..)| path.contains(edge)), report);
     Some(PlanChain { id: chain.id.clone(), from, to, max_ms: chain.max_ms, edges: path })
+}
+
+/// Warns of a chain that leads through a lane that follows the wall clock and through one that does
+/// not: if the latter is simulated, the two have no time in common.
+fn warn_of_clocks<'e>(
+    resolved: &NameResolver<'_>,
+    chain: &ChainSpec,
+    edges: impl Iterator<Item = &'e (usize, usize, usize)>,
+    report: &mut Report<'_>,
+) {
+    let on: BTreeSet<usize> = edges.flat_map(|(_, from, to)| [*from, *to]).collect();
+    let lanes = on.iter().filter_map(|component| resolved.lane_of[*component]);
+    let lanes: Vec<&LaneSpec> = lanes.map(|lane| &resolved.spec.lanes[lane]).collect();
+    let find = |is_own| lanes.iter().find(|lane| has_own_epoch_domain(lane) == is_own);
+    let (Some(own), Some(other)) = (find(true), find(false)) else { return };
+    let text = format!(
+        "the chain leads through lane `{}`, which follows the wall clock, and lane `{}`, which may \
+         be simulated",
+        own.id, other.id
+    );
+    let found = at_chain(Code::ChainCrossesClocks, chain, "to", text);
+    let found = found.component(&chain.from).component(&chain.to);
+    let help = "run it with `--clock wall` or `--clock virtual`, or end the chain where the clock \
+                changes";
+    report.push(found.help(help));
 }
 
 /// The edges of a chain, in the order of the description; none if the ends are not connected.

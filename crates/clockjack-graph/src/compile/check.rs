@@ -9,7 +9,7 @@ mod trigger;
 
 use super::{TypeCatalog, report::Report, resolve::NameResolver};
 use crate::{
-    describe::{BoundaryRole, ConfigValue, GraphKind},
+    describe::{BoundaryRole, ClockDomain, ConfigValue, GraphKind},
     diagnostic::{Code, Diagnostic},
 };
 pub(super) use edge::{advice as edge_advice, is_slow_reader_drop_risk};
@@ -34,6 +34,9 @@ pub(super) fn all(resolved: &NameResolver<'_>, catalog: &dyn TypeCatalog, report
     edge::check_blocking_cycles(resolved, report);
 }
 
+/// The settings of a graph that a run reads.
+const GRAPH_SETTINGS: [&str; 2] = ["emit_health_events", "health_event_capacity"];
+
 fn graph(resolved: &NameResolver<'_>, catalog: &dyn TypeCatalog, report: &mut Report<'_>) {
     let spec = resolved.spec;
     let span = spec.spans.get("graph");
@@ -42,13 +45,26 @@ fn graph(resolved: &NameResolver<'_>, catalog: &dyn TypeCatalog, report: &mut Re
             Diagnostic::new(Code::InvalidIdentifier, "graph.name", "the graph has an empty name");
         report.push(found.at(spec.spans.get("graph.name")));
     }
+    if spec.event_domain != ClockDomain::default() {
+        let (path, span) = ("graph.clock.event_domain", spec.spans.get("graph.clock.event_domain"));
+        let why = "each timestamp carries its own clock domain";
+        report.advise(Code::AdvisoryExecutionFieldIgnored, path.into(), span, why);
+    }
     for (key, value, span) in &spec.config.entries {
         let wanted = match (key.as_str(), value) {
             ("emit_health_events", ConfigValue::Bool(_) | ConfigValue::Null)
             | ("health_event_capacity", ConfigValue::Int(0..) | ConfigValue::Null) => continue,
             ("emit_health_events", _) => "true or false",
             ("health_event_capacity", _) => "a non-negative integer",
-            _ => continue,
+            // Other settings are for the program that reads the plan, unless it is a typing error.
+            _ => {
+                if let Some(meant) = report.nearest(key, GRAPH_SETTINGS) {
+                    let path = format!("graph.config.{key}");
+                    let why = format!("a run reads `{meant}`");
+                    report.advise(Code::AdvisoryExecutionFieldIgnored, path, *span, &why);
+                }
+                continue;
+            }
         };
         let text = format!("`{key}` must be {wanted}");
         let path = format!("graph.config.{key}");

@@ -28,8 +28,8 @@ pub(super) struct NameResolver<'a> {
     /// Whether the type is unknown. The ports are then those that edges mention, and nothing else
     /// is known.
     pub(super) is_unknown_type: Vec<bool>,
-    /// Whether an unresolved edge may have been meant for this component. Unconnected inputs are
-    /// then not reported.
+    /// Whether an unresolved edge, or one of another component of the same id, may have been meant
+    /// for this component. Unconnected inputs are then not reported.
     pub(super) has_doubtful_inputs: Vec<bool>,
     pub(super) lane_of: Vec<Option<usize>>,
     /// Both ends of each edge.
@@ -69,13 +69,16 @@ impl<'a> NameResolver<'a> {
             report,
         );
         let n = spec.components.len();
+        // Edges of an id that is used twice end at its first component.
+        let is_doubtful = |(at, one): (usize, &ComponentSpec)| components.get(&one.id) != Some(at);
+        let has_doubtful_inputs = spec.components.iter().enumerate().map(is_doubtful).collect();
         let mut resolved = Self {
             spec,
             components,
             lanes,
             descriptors: Vec::with_capacity(n),
             is_unknown_type: vec![false; n],
-            has_doubtful_inputs: vec![false; n],
+            has_doubtful_inputs,
             lane_of: Vec::with_capacity(n),
             ends: Vec::with_capacity(spec.edges.len()),
             at_inputs: Vec::new(),

@@ -55,7 +55,7 @@ pub(super) struct BinaryInput {
 
 impl BinaryInput {
     pub(super) fn next(&mut self) -> Result<Blob, DataError> {
-        let mut loan = self.blocks.pool(self.size, self.buffers).loan(self.size)?;
+        let mut loan = self.blocks.pool(self.size, self.buffers).loan_unfilled(self.size)?;
         fill(&mut loan, low_byte(self.n));
         self.n += 1;
         Ok(loan.freeze())
@@ -98,9 +98,12 @@ impl FrameInput {
         let row = usize::try_from(self.width)? * format.bytes_per_pixel();
         let stride = row.next_multiple_of(ROW_ALIGN);
         let bytes = stride * usize::try_from(self.height)?;
-        let mut loan = self.blocks.pool(bytes, self.buffers).loan(bytes)?;
+        // Every byte is written: zeros beyond the end of a row.
+        let mut loan = self.blocks.pool(bytes, self.buffers).loan_unfilled(bytes)?;
         for (y, line) in (0_u64..).zip(loan.chunks_exact_mut(stride)) {
-            fill(&mut line[..row], low_byte(self.n.wrapping_add(y)));
+            let (pixels, rest) = line.split_at_mut(row);
+            fill(pixels, low_byte(self.n.wrapping_add(y)));
+            rest.fill(0);
         }
         self.n += 1;
         let size = (self.width, self.height);

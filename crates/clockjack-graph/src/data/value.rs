@@ -6,9 +6,13 @@ use core::{
     panic::AssertUnwindSafe,
     sync::atomic::{AtomicBool, Ordering},
 };
-use std::{panic::catch_unwind, sync::Arc};
+use std::{
+    panic::catch_unwind,
+    sync::{Arc, Mutex},
+};
 
 use super::Data;
+use crate::lock::lock;
 
 /// An inline number, which is copied.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,17 +51,25 @@ trait AnyData: Send + Sync {
     fn encode(&self, out: &mut Vec<u8>);
     fn any(&self) -> &dyn Any;
     fn any_mut(&mut self) -> &mut dyn Any;
-    fn into_any(self: Box<Self>) -> Box<dyn Any>;
     fn copied(&self) -> Option<Box<dyn AnyData>>;
 }
 
-impl<T: Data> AnyData for T {
+fn schema_of<T: Data>(_: &T) -> &'static str {
+    T::SCHEMA
+}
+
+/// A payload, or the place of one that was taken.
+struct Slot<T>(Option<T>);
+
+impl<T: Data> AnyData for Slot<T> {
     fn schema(&self) -> &'static str {
         T::SCHEMA
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        Data::encode(self, out);
+        if let Some(value) = &self.0 {
+            Data::encode(value, out);
+        }
     }
 
     fn any(&self) -> &dyn Any {
@@ -68,14 +80,10 @@ impl<T: Data> AnyData for T {
         self
     }
 
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
-
     fn copied(&self) -> Option<Box<dyn AnyData>> {
         let mut bytes = Vec::new();
-        Data::encode(self, &mut bytes);
-        T::decode(&bytes).ok().map(|copy| Box::new(copy) as Box<dyn AnyData>)
+        Data::encode(self.0.as_ref()?, &mut bytes);
+        T::decode(&bytes).ok().map(|copy| Box::new(Self(Some(copy))) as Box<dyn AnyData>)
     }
 }
 
@@ -103,28 +111,39 @@ struct Payload {
     /// The only reader wanted to take the value. A hint for the port, which has another reference
     /// and looks at it when it has the only one; so no order of memory accesses depends on it.
     is_wanted: AtomicBool,
+    /// Where the allocation goes when its value is taken: to the port that has published it.
+    home: Option<Arc<Home>>,
 }
+
+/// The allocations of taken values, on their way back to the port that has published them. The
+/// reader may run on another thread than the publisher. Each allocation here has no value and no
+/// home, so no cycle of references keeps the list.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "the boxes themselves are what is used again")]
+struct Home(Mutex<Vec<Box<Payload>>>);
 
 impl Payload {
     fn new<T: Data>(value: T) -> Self {
-        Self::with_readers(Box::new(value), false)
+        Self::with_readers(Box::new(Slot(Some(value))), false)
     }
 
     fn with_readers(value: Box<dyn AnyData>, is_single: bool) -> Self {
-        Self { value: Some(value), is_single, is_wanted: AtomicBool::new(false) }
+        Self { value: Some(value), is_single, is_wanted: AtomicBool::new(false), home: None }
     }
 
-    fn into_value<T: Data>(mut self) -> Option<T> {
-        self.value.take()?.into_any().downcast().ok().map(|value| *value)
+    /// Takes the value and leaves its place.
+    fn take<T: Data>(&mut self) -> Option<T> {
+        self.slot_mut::<T>()?.take()
     }
 
     #[inline]
     fn get<T: Data>(&self) -> Option<&T> {
-        self.value.as_ref()?.any().downcast_ref()
+        self.value.as_ref()?.any().downcast_ref::<Slot<T>>()?.0.as_ref()
     }
 
-    fn get_mut<T: Data>(&mut self) -> Option<&mut T> {
-        self.value.as_mut()?.any_mut().downcast_mut()
+    /// The place of the value, if it is for this type.
+    fn slot_mut<T: Data>(&mut self) -> Option<&mut Option<T>> {
+        Some(&mut self.value.as_mut()?.any_mut().downcast_mut::<Slot<T>>()?.0)
     }
 
     fn schema(&self) -> &'static str {
@@ -198,8 +217,18 @@ impl Value {
     pub(crate) fn recycled<T: Data>(value: T, cache: &mut PayloadCache) -> Self {
         match value.into_small() {
             Ok(small) => Self(Inner::Small(small)),
-            Err(value) if cache.gives_away => Self::owned(value),
-            Err(value) => Self(Inner::Shared(cache.put(value))),
+            Err(value) if cache.gives_away => Self(Inner::Owned(cache.put_owned(value))),
+            Err(value) => Self(cache.put(value)),
+        }
+    }
+
+    /// As [`owned`](Self::owned), and reuses the allocation of an older value that was taken.
+    #[must_use]
+    #[inline]
+    pub(crate) fn recycled_owned<T: Data>(value: T, cache: &mut PayloadCache) -> Self {
+        match value.into_small() {
+            Ok(small) => Self(Inner::Small(small)),
+            Err(value) => Self(Inner::Owned(cache.put_owned(value))),
         }
     }
 
@@ -235,14 +264,16 @@ impl Value {
                 });
                 Ok(Taken::moved(taken.expect("the type was checked")))
             }
-            Inner::Owned(owned) => {
-                Ok(Taken::moved(owned.into_value().expect("the type was checked")))
+            Inner::Owned(mut owned) => {
+                let value = owned.take().expect("the type was checked");
+                if let Some(home) = owned.home.take() {
+                    home.put(owned);
+                }
+                Ok(Taken::moved(value))
             }
             Inner::Shared(shared) if !shared.is_single => Err(Self(Inner::Shared(shared))),
             Inner::Shared(shared) => match Arc::try_unwrap(shared) {
-                Ok(payload) => {
-                    Ok(Taken::moved(payload.into_value().expect("the type was checked")))
-                }
+                Ok(mut payload) => Ok(Taken::moved(payload.take().expect("the type was checked"))),
                 Err(shared) => {
                     shared.is_wanted.store(true, Ordering::Relaxed);
                     let mut bytes = Vec::new();
@@ -283,7 +314,7 @@ impl Value {
     #[must_use]
     pub(crate) fn schema(&self) -> &'static str {
         match &self.0 {
-            Inner::Small(small) => each_small!(small, one => AnyData::schema(one)),
+            Inner::Small(small) => each_small!(small, one => schema_of(one)),
             Inner::Shared(shared) => shared.schema(),
             Inner::Owned(owned) => owned.schema(),
         }
@@ -358,6 +389,8 @@ pub(crate) struct PayloadCache {
     is_single: bool,
     /// The reader takes values, so they are not kept here.
     gives_away: bool,
+    /// The allocations of values that were taken.
+    home: Arc<Home>,
 }
 
 /// The maximum number of cached allocations per port. Beyond that, values are allocated and freed
@@ -374,23 +407,53 @@ impl PayloadCache {
         self.is_single
     }
 
-    fn put<T: Data>(&mut self, value: T) -> SharedPayload {
+    fn put<T: Data>(&mut self, value: T) -> Inner {
         let n_cached = self.cache.len();
         for _ in 0..n_cached {
             self.next = (self.next + 1) % n_cached;
             let slot = &mut self.cache[self.next];
             let Some(old) = Arc::get_mut(slot) else { continue };
-            self.gives_away |= *old.is_wanted.get_mut();
-            if let Some(old) = old.get_mut::<T>() {
-                *old = value;
-                return Arc::clone(slot);
+            if *old.is_wanted.get_mut() {
+                self.gives_away = true;
+                self.cache.clear();
+                return Inner::Owned(self.put_owned(value));
+            }
+            if let Some(old) = old.slot_mut::<T>() {
+                *old = Some(value);
+                return Inner::Shared(Arc::clone(slot));
             }
         }
-        let fresh: SharedPayload = Arc::new(Payload::with_readers(Box::new(value), self.is_single));
+        let fresh = Payload::with_readers(Box::new(Slot(Some(value))), self.is_single);
+        let fresh: SharedPayload = Arc::new(fresh);
         if n_cached < CACHED_MAX {
             self.cache.push(Arc::clone(&fresh));
         }
+        Inner::Shared(fresh)
+    }
+
+    /// A value with one reader, in the allocation of one that was taken, if there is any.
+    fn put_owned<T: Data>(&mut self, value: T) -> Box<Payload> {
+        let empty = lock(&self.home.0).pop();
+        if let Some(mut place) = empty
+            && let Some(slot) = place.slot_mut::<T>()
+        {
+            *slot = Some(value);
+            place.home = Some(Arc::clone(&self.home));
+            return place;
+        }
+        let mut fresh = Box::new(Payload::new(value));
+        fresh.home = Some(Arc::clone(&self.home));
         fresh
+    }
+}
+
+impl Home {
+    /// Takes back the allocation of a value that was taken. Values beyond the bound are freed.
+    fn put(&self, place: Box<Payload>) {
+        let mut empty = lock(&self.0);
+        if empty.len() < CACHED_MAX {
+            empty.push(place);
+        }
     }
 }
 

@@ -194,7 +194,7 @@ section! {
     "composite_loops": LOOPS;
         "Loops that own cycles of immediate edges."
             => { each(reader, field, value, &mut one.graph.loops, composite_loop); };
-    "chains": FieldKind::ListOf { of: &CHAIN, min: 0, max: |limits| limits.loops };
+    "chains": CHAINS;
         "Latency budgets from one component to another."
             => { each(reader, field, value, &mut one.graph.chains, chain); };
     "subgraphs": FieldKind::ListOf { of: &SUBGRAPH, min: 0, max: |limits| limits.groups };
@@ -214,6 +214,7 @@ const SOME_COMPONENTS: FieldKind =
     FieldKind::ListOf { of: &COMPONENT, min: 1, max: |limits| limits.components };
 const EDGES: FieldKind = FieldKind::ListOf { of: &EDGE, min: 0, max: |limits| limits.edges };
 const LOOPS: FieldKind = FieldKind::ListOf { of: &LOOP, min: 0, max: |limits| limits.loops };
+const CHAINS: FieldKind = FieldKind::ListOf { of: &CHAIN, min: 0, max: |limits| limits.loops };
 
 section! {
     /// `graph`.
@@ -234,7 +235,7 @@ section! {
     "runtime_domain": FieldKind::Name(&["steady"], Code::InvalidValue), = "\"steady\"";
         "The clock domain of the runtime." => { _ = reader.name(field, value); };
     "event_domain": one_of!(ClockDomain), = "\"steady\"";
-        "The clock domain of event timestamps." => event_domain;
+        "Advisory; it has no effect: each timestamp has its own clock domain." => event_domain;
 }
 
 section! {
@@ -401,16 +402,18 @@ section! {
     "max_inflight": COUNT, = "0";
         "Async only: messages in flight; 0 means any number." => max_inflight;
     "preserve_order": FieldKind::Bool, = "true";
-        "Whether the order of messages matters." => preserve_order;
+        "Advisory; it has no effect: the messages of an edge keep their order." => preserve_order;
     "allow_drop": FieldKind::Bool, = "true"; "Whether messages may be dropped." => allow_drop;
     "emit_health_events": FieldKind::Bool, = "true";
         "Whether the channel emits health events." => emit_health_events;
     "timestamp_domain": one_of!(ClockDomain), = "\"steady\"";
-        "The clock domain of timestamps." => timestamp_domain;
+        "Advisory; it has no effect: each timestamp has its own clock domain." => timestamp_domain;
     "copy_policy": one_of!(CopyPolicy), = "\"shared_view\"";
         "How a payload reaches its readers." => copy_policy;
-    "owner": one_of!(PayloadOwner), = "\"runtime\""; "Who owns a payload." => owner;
-    "readers": one_of!(Readers), = "\"single\""; "Whether there are several readers." => readers;
+    "owner": one_of!(PayloadOwner), = "\"runtime\"";
+        "Advisory; it has no effect: the last reader frees a payload." => owner;
+    "readers": one_of!(Readers), = "\"single\"";
+        "Advisory: each edge has one reader; several contradict `move_only`." => readers;
 }
 
 section! {
@@ -453,9 +456,9 @@ section! {
     /// `chains[]`.
     CHAIN "chain", below "";
     fn set_chain(one: ChainSpec, reader, field, value);
-    "id": FieldKind::Id; "The id of the chain; by default from:to." => id;
-    "from": FieldKind::Id, required; "The component in which the data begins." => from;
-    "to": FieldKind::Id, required; "The component that the data must reach." => to;
+    "id": FieldKind::QualifiedId; "The id of the chain; by default from:to." => id;
+    "from": FieldKind::QualifiedId, required; "The component in which the data begins." => from;
+    "to": FieldKind::QualifiedId, required; "The component that the data must reach." => to;
     "max_ms": MILLIS, required;
         "The longest time from the beginning of a call of `from` to the end of the call of `to` \
          that its data reached." => max_ms;
@@ -473,6 +476,9 @@ section! {
     "composite_loops": LOOPS;
         "Loops that own cycles of immediate edges."
             => { each(reader, field, value, &mut one.loops, composite_loop); };
+    "chains": CHAINS;
+        "Latency budgets inside the group."
+            => { each(reader, field, value, &mut one.chains, chain); };
 }
 
 section! {
@@ -489,6 +495,9 @@ section! {
     "composite_loops": LOOPS;
         "Loops that own cycles of immediate edges."
             => { each(reader, field, value, &mut one.loops, composite_loop); };
+    "chains": CHAINS;
+        "Latency budgets inside the group."
+            => { each(reader, field, value, &mut one.chains, chain); };
 }
 
 section! {

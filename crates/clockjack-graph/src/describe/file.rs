@@ -98,8 +98,18 @@ impl GraphFile {
             let errors = diagnostics.list.iter().filter(|one| one.is_error());
             let paths: Vec<&str> = errors.map(|one| one.path.as_str()).collect();
             // A role that could not be read is the default role, which is not an error of its own.
+            // Neither is the empty value of a field that is missing or of the wrong type, and an
+            // empty name in the text is reported already.
             found.retain(|one| match one.code {
                 Code::MissingBoundary => paths.is_empty(),
+                Code::InvalidIdentifier if one.path == "graph.name" => {
+                    !paths.contains(&"graph.name")
+                        && !is_unread(&diagnostics, "", "graph")
+                        && !is_unread(&diagnostics, "graph", "name")
+                }
+                Code::GraphValidationError if ["lanes", "components"].contains(&&*one.path) => {
+                    !is_unread(&diagnostics, "", &one.path)
+                }
                 Code::BoundaryRoleMismatch => !paths
                     .iter()
                     .any(|path| path.contains("boundary") && one.path.starts_with(path)),
@@ -123,6 +133,17 @@ impl GraphFile {
     pub fn into_spec(self) -> GraphSpec {
         self.spec
     }
+}
+
+/// Whether this field of a map is missing, or it or the map is of the wrong type.
+fn is_unread(diagnostics: &Diagnostics, map: &str, field: &str) -> bool {
+    let missing = format!("`{field}`");
+    let path = if map.is_empty() { field.to_owned() } else { format!("{map}.{field}") };
+    diagnostics.list.iter().any(|one| match one.code {
+        Code::MissingField => one.path == map && one.message.contains(&missing),
+        Code::WrongType => one.path == map || one.path == path,
+        _ => false,
+    })
 }
 
 /// The result of reading a text.

@@ -156,6 +156,8 @@ codes! {
     HighQueueDepthLatencyRisk = "high_queue_depth_latency_risk", Warning, Channel;
     /// Large payloads are copied.
     LargePayloadCopy = "large_payload_copy", Warning, Payload;
+    /// A chain leads through lanes with different clocks, so that some runs cannot measure it.
+    ChainCrossesClocks = "chain_crosses_clocks", Warning, Scheduler;
     /// No event can make the trigger ready.
     TriggerNeverReady = "trigger_never_ready", Warning, Trigger;
     /// An error without a code of its own.

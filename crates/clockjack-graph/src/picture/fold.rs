@@ -56,10 +56,7 @@ fn units(picture: &Picture) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut known = BTreeMap::new();
     for (index, node) in picture.nodes.iter().enumerate() {
-        let mut frame = node.frame;
-        while let Some(parent) = frame.and_then(|frame| picture.frames[frame].parent) {
-            frame = Some(parent);
-        }
+        let frame = outermost(picture, node);
         let unit = match frame {
             Some(frame) => *known.entry((frame, node.lane)).or_insert(units.len()),
             None => units.len(),
@@ -70,6 +67,15 @@ fn units(picture: &Picture) -> Vec<Unit> {
         units[unit].nodes.push(index);
     }
     units
+}
+
+/// The outermost subgraph or loop that contains a node.
+fn outermost(picture: &Picture, node: &Node) -> Option<usize> {
+    let mut frame = node.frame;
+    while let Some(parent) = frame.and_then(|frame| picture.frames[frame].parent) {
+        frame = Some(parent);
+    }
+    frame
 }
 
 /// Joins neighbors of one lane until there are few enough units. What is outside stays as it is.
@@ -134,7 +140,16 @@ fn node(picture: &Picture, unit: &Unit) -> Node {
     let last = &picture.nodes[unit.nodes[unit.nodes.len() - 1]];
     let id = match unit.frame {
         Some(frame) => picture.frames[frame].label.clone(),
-        None => format!("{} … {}", first.id, last.id),
+        None => {
+            // Parts of two subgraphs have the names of these.
+            let part = |node| outermost(picture, node).map(|frame| &picture.frames[frame].label);
+            let [from, to] = [first, last].map(|node| part(node).unwrap_or(&node.id));
+            if from == to {
+                format!("{} … {}", first.id, last.id)
+            } else {
+                format!("{from} … {to}")
+            }
+        }
     };
     let parts = unit.nodes.iter().map(|node| match picture.nodes[*node].kind {
         NodeKind::Folded(n_components) => n_components,

@@ -45,16 +45,9 @@ pub(super) fn draw_sheet(sheet: &Sheet, whole: &Picture) -> String {
         .filter(|kind| sheet.panels.iter().any(|panel| uses(&panel.picture, *kind)))
         .collect();
     let legend_width = kinds.iter().map(|kind| legend_entry(*kind)).sum();
-    let headings = sheet.panels.iter().map(|panel| heading_width(&panel.picture));
-    let inner = sheet.width().max(headings.max().unwrap_or(0)).max(legend_width);
-    let width = inner + 2 * MARGIN;
-    let mut tops = Vec::new();
-    let mut y = MARGIN;
-    for panel in &sheet.panels {
-        tops.push(y);
-        y += HEADING_HEIGHT + panel.layout.height + PANEL_GAP;
-    }
-    let legend_y = y - PANEL_GAP + 8;
+    let (places, size) = places(sheet);
+    let width = size.x.max(legend_width) + 2 * MARGIN;
+    let legend_y = MARGIN + size.y + 8;
     let height = legend_y + LEGEND_HEIGHT + MARGIN / 2;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
@@ -65,12 +58,31 @@ pub(super) fn draw_sheet(sheet: &Sheet, whole: &Picture) -> String {
     let _ = writeln!(out, "<style>\n{STYLE}</style>");
     markers(&kinds, &mut out);
     let _ = writeln!(out, "<rect class=\"page\" width=\"100%\" height=\"100%\"/>");
-    for (index, (panel, top)) in sheet.panels.iter().zip(&tops).enumerate() {
-        draw_panel(panel, index, *top, &mut out);
+    for (index, (panel, place)) in sheet.panels.iter().zip(&places).enumerate() {
+        draw_panel(panel, index, *place, &mut out);
     }
     legend(&kinds, legend_y, &mut out);
     out.push_str("</svg>\n");
     out
+}
+
+/// The upper left corners of the panels inside of the margin, and the size of all of them. The
+/// overview is alone; the panels below it are next to each other as far as they fit.
+pub(super) fn places(sheet: &Sheet) -> (Vec<Point>, Point) {
+    let (mut places, mut size) = (Vec::new(), Point { x: 0, y: 0 });
+    let (mut next, mut row_height) = (Point { x: 0, y: 0 }, 0);
+    for (index, panel) in sheet.panels.iter().enumerate() {
+        let width = panel.layout.width.max(heading_width(&panel.picture));
+        if index == 1 || (index > 1 && next.x + width > PANEL_WIDTH_MAX) {
+            next = Point { x: 0, y: next.y + row_height + PANEL_GAP };
+            row_height = 0;
+        }
+        places.push(next);
+        row_height = row_height.max(HEADING_HEIGHT + panel.layout.height);
+        size = Point { x: size.x.max(next.x + width), y: size.y.max(next.y + row_height) };
+        next.x += width + PANEL_GAP;
+    }
+    (places, size)
 }
 
 fn uses(picture: &Picture, kind: EdgeKind) -> bool {
@@ -109,9 +121,10 @@ fn markers(kinds: &[EdgeKind], out: &mut String) {
     out.push_str("</defs>\n");
 }
 
-fn draw_panel(panel: &Panel, index: usize, top: i64, out: &mut String) {
+fn draw_panel(panel: &Panel, index: usize, place: Point, out: &mut String) {
     let Panel { picture, layout, parent, links } = panel;
-    let _ = writeln!(out, "<g id=\"panel-{index}\" transform=\"translate({MARGIN},{top})\">");
+    let (left, top) = (MARGIN + place.x, MARGIN + place.y);
+    let _ = writeln!(out, "<g id=\"panel-{index}\" transform=\"translate({left},{top})\">");
     let heading = text(&caption::heading(picture));
     let _ = match parent {
         Some(parent) => writeln!(

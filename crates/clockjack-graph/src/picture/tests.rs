@@ -2,7 +2,7 @@
 
 mod random;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, thread};
 
 use super::*;
 use crate::picture::layout::{Captions, Route, metrics::Font};
@@ -10,6 +10,35 @@ use crate::picture::layout::{Captions, Route, metrics::Font};
 /// Whether two rectangles have a common point, borders included.
 fn touch(a: &Rect, b: &Rect) -> bool {
     a.x <= b.right() && b.x <= a.right() && a.y <= b.bottom() && b.y <= a.bottom()
+}
+
+/// Rectangles by the squares of a grid that they touch, so that a check looks at few of them.
+struct Grid(BTreeMap<(i64, i64), Vec<usize>>);
+
+impl Grid {
+    /// Side of a square, about as long as a box.
+    const SIDE: i64 = 128;
+
+    fn new<'r>(rects: impl Iterator<Item = &'r Rect>) -> Self {
+        let mut squares: BTreeMap<(i64, i64), Vec<usize>> = BTreeMap::new();
+        for (index, rect) in rects.enumerate() {
+            for square in Self::squares(rect) {
+                squares.entry(square).or_default().push(index);
+            }
+        }
+        Self(squares)
+    }
+
+    fn squares(rect: &Rect) -> impl Iterator<Item = (i64, i64)> {
+        let [left, right, top, bottom] =
+            [rect.x, rect.right(), rect.y, rect.bottom()].map(|at| at.div_euclid(Self::SIDE));
+        (left..=right).flat_map(move |x| (top..=bottom).map(move |y| (x, y)))
+    }
+
+    /// The rectangles that may touch this one, each at least once.
+    fn near(&self, rect: &Rect) -> impl Iterator<Item = usize> {
+        Self::squares(rect).filter_map(|square| self.0.get(&square)).flatten().copied()
+    }
 }
 
 fn contains(outer: &Rect, inner: &Rect) -> bool {
@@ -55,10 +84,11 @@ fn check(picture: &Picture, layout: &Layout) {
 
 fn check_boxes(picture: &Picture, layout: &Layout) {
     let page = Rect { x: 0, y: 0, width: layout.width, height: layout.height };
+    let grid = Grid::new(layout.nodes.iter());
     for (index, rect) in layout.nodes.iter().enumerate() {
         assert!(contains(&page, rect), "node {index} is outside of the drawing");
-        for (other, second) in layout.nodes.iter().enumerate().skip(index + 1) {
-            assert!(!touch(rect, second), "nodes {index} and {other} overlap");
+        for other in grid.near(rect).filter(|other| *other != index) {
+            assert!(!touch(rect, &layout.nodes[other]), "nodes {index} and {other} overlap");
         }
         let lane = picture.nodes[index].lane;
         for band in &layout.bands {
@@ -87,13 +117,15 @@ fn check_labels(picture: &Picture, layout: &Layout) {
     let labels: Vec<&Rect> = layout.edges.iter().filter_map(|route| route.label.as_ref()).collect();
     let is_complete = labels.is_empty() || labels.len() == picture.edges.len();
     assert!(is_complete, "each edge has its label, or none has");
+    let nodes = Grid::new(layout.nodes.iter());
+    let grid = Grid::new(labels.iter().copied());
     for (index, label) in labels.iter().enumerate() {
         assert!(contains(&page, label), "label {index} is outside of the drawing");
-        for (other, second) in labels.iter().enumerate().skip(index + 1) {
-            assert!(!touch(label, second), "labels {index} and {other} overlap");
+        for other in grid.near(label).filter(|other| *other != index) {
+            assert!(!touch(label, labels[other]), "labels {index} and {other} overlap");
         }
-        for (node, rect) in layout.nodes.iter().enumerate() {
-            assert!(!touch(label, rect), "node {node} covers label {index}");
+        for node in nodes.near(label) {
+            assert!(!touch(label, &layout.nodes[node]), "node {node} covers label {index}");
         }
         for frame in &layout.frames {
             assert!(!touch(label, &frame.title), "label {index} covers the title of {frame:?}");
@@ -102,6 +134,8 @@ fn check_labels(picture: &Picture, layout: &Layout) {
 }
 
 fn check_edges(picture: &Picture, layout: &Layout) {
+    let labels: Vec<&Rect> = layout.edges.iter().filter_map(|route| route.label.as_ref()).collect();
+    let (nodes, grid) = (Grid::new(layout.nodes.iter()), Grid::new(labels.iter().copied()));
     for (index, (edge, route)) in picture.edges.iter().zip(&layout.edges).enumerate() {
         let (from, to) = (layout.nodes[edge.from], layout.nodes[edge.to]);
         let (first, last) = (route.points[0], route.points[route.points.len() - 1]);
@@ -111,7 +145,8 @@ fn check_edges(picture: &Picture, layout: &Layout) {
         assert!(to.x < last.x && last.x < to.right(), "edge {index} ends at its consumer");
         let n_parts = route.points.len() - 1;
         for (at, part) in parts(route).enumerate() {
-            for (node, rect) in layout.nodes.iter().enumerate() {
+            for node in nodes.near(&part) {
+                let rect = &layout.nodes[node];
                 let is_end =
                     (at == 0 && node == edge.from) || (at + 1 == n_parts && node == edge.to);
                 let common = part.height + rect.height
@@ -119,16 +154,16 @@ fn check_edges(picture: &Picture, layout: &Layout) {
                 let is_covered = touch(&part, rect) && !(is_end && common == 0);
                 assert!(!is_covered, "edge {index} crosses node {node}");
             }
-            for (other, route) in layout.edges.iter().enumerate() {
-                let is_covered = route.label.as_ref().is_some_and(|label| touch(&part, label));
-                assert!(!is_covered, "edge {index} crosses the label of edge {other}");
+            for label in grid.near(&part) {
+                assert!(!touch(&part, labels[label]), "edge {index} crosses label {label}");
             }
             for frame in &layout.frames {
                 let is_member = |node: usize| {
                     is_in(picture, node, frame.frame) && picture.nodes[node].lane == frame.lane
                 };
-                let touches = is_member(edge.from) || is_member(edge.to);
-                assert!(touches || !touch(&part, &frame.rect), "edge {index} crosses {frame:?}");
+                let may_cross = || is_member(edge.from) || is_member(edge.to);
+                let is_crossed = touch(&part, &frame.rect) && !may_cross();
+                assert!(!is_crossed, "edge {index} crosses {frame:?}");
                 assert!(!touch(&part, &frame.title), "edge {index} crosses the title of {frame:?}");
             }
         }
@@ -159,16 +194,22 @@ fn check_lines(layout: &Layout) {
 
 #[test]
 fn nothing_is_covered_in_200_random_graphs_of_up_to_300_components() {
-    for seed in 0..200 {
-        // One in eight is large, because a test without optimization is slow.
-        let picture = random::picture(seed, if seed % 8 == 0 { 300 } else { 60 });
-        let layout = Layout::new(&picture, &Metrics::PIXELS, Captions::Shown);
-        check(&picture, &layout);
-        assert!(layout.edges.iter().all(|route| route.label.is_some()), "seed {seed}");
-        if seed % 10 == 0 {
-            let again = Layout::new(&picture.clone(), &Metrics::PIXELS, Captions::Shown);
-            assert!(layout == again, "seed {seed} has two layouts");
+    // Every size is as likely as any other. Each thread takes one graph in four.
+    thread::scope(|scope| {
+        for first in 0..4 {
+            scope.spawn(move || (first..200).step_by(4).for_each(check_random));
         }
+    });
+}
+
+fn check_random(seed: u64) {
+    let picture = random::picture(seed, 300);
+    let layout = Layout::new(&picture, &Metrics::PIXELS, Captions::Shown);
+    check(&picture, &layout);
+    assert!(layout.edges.iter().all(|route| route.label.is_some()), "seed {seed}");
+    if seed.is_multiple_of(10) {
+        let again = Layout::new(&picture.clone(), &Metrics::PIXELS, Captions::Shown);
+        assert!(layout == again, "seed {seed} has two layouts");
     }
 }
 
@@ -249,6 +290,7 @@ fn check_folded(picture: &Picture) {
     let width = drawing.split("width=\"").nth(1).and_then(|rest| rest.split('"').next());
     let width: i64 = width.expect("it has a width").parse().expect("it is a number");
     assert!(width <= 4000, "{width} px");
+    check_panels(&sheet);
     let drawn = drawn(&sheet);
     assert_eq!(drawn.len(), picture.nodes.len(), "each component is on some panel");
     assert!(drawn.values().all(|n| *n == 1), "each component is on one panel");
@@ -265,6 +307,38 @@ fn check_folded(picture: &Picture) {
     }
 }
 
+/// No two panels overlap, and no panel is outside of the drawing.
+fn check_panels(sheet: &Sheet) {
+    let (places, size) = svg::places(sheet);
+    let page = Rect { x: 0, y: 0, width: size.x, height: size.y };
+    let panel = |(place, panel): (&Point, &Panel)| {
+        let (width, height) = (panel.layout.width, panel.layout.height);
+        Rect { x: place.x, y: place.y, width, height }
+    };
+    let rects: Vec<Rect> = places.iter().zip(&sheet.panels).map(panel).collect();
+    assert_eq!(rects.len(), sheet.panels.len(), "each panel has its place");
+    for (index, rect) in rects.iter().enumerate() {
+        assert!(contains(&page, rect), "panel {index} is outside of the drawing");
+        for (other, place) in rects.iter().enumerate().skip(index + 1) {
+            assert!(!touch(rect, place), "panels {index} and {other} overlap");
+        }
+    }
+}
+
+#[test]
+fn small_panels_are_next_to_each_other() {
+    // The parts of a chain that changes its lane again and again are small.
+    let mut picture = random::plant(600, 0);
+    let edge = picture.edges[0].clone();
+    picture.edges = (1..600).map(|to| Arrow { from: to - 1, to, ..edge.clone() }).collect();
+    let sheet = Sheet::new(&picture, &Metrics::PIXELS, Fold::Auto, svg::PANEL_WIDTH_MAX);
+    check_panels(&sheet);
+    let (places, size) = svg::places(&sheet);
+    assert!(places.len() > 2 && places[1].x == 0 && places[1].y > places[0].y, "{places:?}");
+    let below_each_other: i64 = sheet.panels.iter().map(|panel| panel.layout.height).sum();
+    assert!(size.y < below_each_other * 2 / 3, "{} of {below_each_other} px", size.y);
+}
+
 #[test]
 fn a_folded_picture_counts_every_component_and_every_edge() {
     let picture = random::plant(400, 20);
@@ -274,6 +348,16 @@ fn a_folded_picture_counts_every_component_and_every_edge() {
     assert_eq!(overview.n_edges, picture.edges.len());
     let never = Sheet::new(&picture, &Metrics::PIXELS, Fold::Never, svg::PANEL_WIDTH_MAX);
     assert_eq!((never.panels.len(), never.panels[0].picture.nodes.len()), (1, 400));
+}
+
+#[test]
+fn a_box_of_several_subgraphs_has_their_names() {
+    // Two lanes of forty subgraphs are more boxes than an overview has.
+    let picture = random::plant(2000, 50);
+    let sheet = Sheet::new(&picture, &Metrics::PIXELS, Fold::Auto, svg::PANEL_WIDTH_MAX);
+    let ids: Vec<&str> = sheet.panels[0].picture.nodes.iter().map(|node| &*node.id).collect();
+    assert!(ids.contains(&"cell0 … cell1"), "{ids:?}");
+    assert!(ids.iter().all(|id| id.starts_with("cell")), "{ids:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub(crate) mod epoch;
 pub(crate) mod helpers;
 pub(crate) mod lanes;
 pub(crate) mod loops;
+pub(crate) mod members;
 pub(crate) mod node;
 pub(crate) mod region;
 pub(crate) mod step_kind;

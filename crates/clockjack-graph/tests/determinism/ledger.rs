@@ -6,6 +6,9 @@
 //! loss that is listed at a wrong place does not balance one that is not listed. Only what a loop
 //! discards is listed without its edge; for readers of a loop the difference must be that of the
 //! loops before them.
+//!
+//! Sixty graphs by default, `CLOCKJACK_GRAPHS` of them if that is set, and a third of them by the
+//! wall clock, too, once or `CLOCKJACK_REPEATS` times.
 
 use core::time::Duration;
 use std::{
@@ -228,6 +231,19 @@ edges:
       policy: { mode: queue, capacity: 1, overflow: drop_newest } }
 ";
 
+/// Runs a graph by the wall clock: to the end, and with values from outside until it is stopped.
+fn check_wall(runtime: &Runtime, seed: u64, workers: usize, causes: &mut BTreeMap<LossCause, u64>) {
+    let (text, who) = (random_graph(seed), format!("wall, seed {seed}, {workers} workers"));
+    let options = |options: RunOptions| {
+        options.tasks_max(3).clock(Clock::Wall).workers(workers).parallel(Parallel::Always)
+    };
+    let report = check(runtime, &text, options(RunOptions::steps(STEPS)), None, &who);
+    add_causes(causes, &report);
+    let until_stopped = options(RunOptions::until_stopped());
+    let report = check(runtime, &text, until_stopped, Some(40), &format!("{who}, stopped"));
+    add_causes(causes, &report);
+}
+
 #[test]
 fn every_published_message_is_seen_or_listed_as_lost() {
     let runtime = runtime();
@@ -249,17 +265,12 @@ fn every_published_message_is_seen_or_listed_as_lost() {
         }
         assert!(losses.windows(2).all(|pair| pair[0] == pair[1]), "seed {seed}: {losses:#?}");
     }
-    // By the wall clock: to the end, and with values from outside until it is stopped.
-    for (seed, workers) in (1..=n_graphs.div_ceil(3)).zip(WORKERS.into_iter().cycle()) {
-        let (text, who) = (random_graph(seed), format!("wall, seed {seed}, {workers} workers"));
-        let options = |options: RunOptions| {
-            options.tasks_max(3).clock(Clock::Wall).workers(workers).parallel(Parallel::Always)
-        };
-        let report = check(&runtime, &text, options(RunOptions::steps(STEPS)), None, &who);
-        add_causes(&mut causes, &report);
-        let until_stopped = options(RunOptions::until_stopped());
-        let report = check(&runtime, &text, until_stopped, Some(40), &format!("{who}, stopped"));
-        add_causes(&mut causes, &report);
+    // By the wall clock no two runs are the same: each graph is run as often as asked for.
+    for nth in 0..number("CLOCKJACK_REPEATS").unwrap_or(1) {
+        let workers = WORKERS.into_iter().cycle().skip(usize::try_from(nth % 4).expect("below 4"));
+        for (seed, workers) in (1..=n_graphs.div_ceil(3)).zip(workers) {
+            check_wall(&runtime, seed, workers, &mut causes);
+        }
     }
     let options = RunOptions::steps(60).clock(Clock::Wall);
     let report = check(&runtime, TWO_CLOCKS, options, None, "two clocks");

@@ -272,3 +272,35 @@ fn instances_cannot_come_to_more_than_the_limits() {
         assert!(reported[0].message.contains(what), "{}", reported[0].message);
     }
 }
+
+#[test]
+fn a_chain_inside_of_a_group_has_its_namespace() {
+    let rest = TEMPLATE.replace(
+        "    composite_loops:\n",
+        "    chains:\n      - {from: in, to: out, max_ms: '{{gain}}'}\n    composite_loops:\n",
+    );
+    let rest = format!(
+        "{rest}template_instances:
+  - {{id: p, template: pair, parameters: {{gain: 2, who: x}}}}
+  - {{id: q, template: pair, parameters: {{gain: 3, who: y}}}}
+subgraphs:
+  - id: cell
+    components:
+      - {{id: a, type: t, execution: {{lane: main}}}}
+      - {{id: b, type: t, execution: {{lane: main}}}}
+    edges:
+      - {{id: ab, kind: delay, from: a.y, to: b.x}}
+    chains:
+      - {{id: c, from: a, to: b, max_ms: 5}}
+"
+    );
+    let chains = parse(&rest).chains;
+    let of = |at: usize| {
+        let one = &chains[at];
+        (&*one.id, &*one.from, &*one.to, one.max_ms)
+    };
+    assert_eq!(chains.len(), 3);
+    assert_eq!(of(0), ("cell.c", "cell.a", "cell.b", 5));
+    assert_eq!(of(1), ("p.in:p.out", "p.in", "p.out", 2));
+    assert_eq!(of(2), ("q.in:q.out", "q.in", "q.out", 3));
+}

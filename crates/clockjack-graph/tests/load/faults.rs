@@ -344,3 +344,38 @@ fn a_boundary_that_a_typo_hides_is_not_missing() {
     let codes: Vec<Code> = examined(&none).into_iter().map(|(code, _)| code).collect();
     assert_eq!(codes[0], Code::MissingBoundary, "nothing hides it");
 }
+
+#[test]
+fn what_only_follows_from_another_fault_is_not_told() {
+    let codes = |text: &str| {
+        let found = examined(text).into_iter().map(|(code, _)| code);
+        found.filter(|code| *code != Code::OptionalInputUnconnected).collect::<Vec<Code>>()
+    };
+    assert_eq!(codes(""), [Code::WrongType]);
+    assert_eq!(codes("schema_version: 1\n"), [Code::MissingField; 4], "and nothing is empty");
+    let text = |graph: &str, lanes: &str, components: &str| {
+        format!(
+            "schema_version: 1\ngraph: {graph}\nlanes: {lanes}\ncomponents: {components}\n\
+             edges: []\n"
+        )
+    };
+    let (named, lanes) = ("{name: g, kind: internal_test}", "{main: {type: event_loop}}");
+    let counter = "[{id: a, type: counter, execution: {lane: main}}]";
+    assert_eq!(codes(&text(named, lanes, counter)), []);
+    assert_eq!(codes(&text("{kind: internal_test}", lanes, counter)), [Code::MissingField]);
+    assert_eq!(codes(&text("5", lanes, counter)), [Code::WrongType]);
+    assert_eq!(codes(&text(named, lanes, "5")), [Code::WrongType]);
+    // What is empty in the file is told.
+    let unnamed = "{name: '', kind: internal_test}";
+    assert_eq!(codes(&text(unnamed, lanes, counter)), [Code::InvalidIdentifier]);
+    assert_eq!(codes(&text(named, lanes, "[]")), [Code::GraphValidationError]);
+    // The second `b` is the mistake, and not that all edges end at the first.
+    let one = |id: &str, component_type: &str| {
+        format!("{{id: {id}, type: {component_type}, execution: {{lane: main}}}}")
+    };
+    let twice =
+        format!("[{}, {}, {}]", one("a", "counter"), one("b", "identity"), one("b", "identity"));
+    let edge = "[{id: e, kind: immediate, from: a.out, to: b.in}]";
+    let text = text(named, lanes, &twice).replace("edges: []", &format!("edges: {edge}"));
+    assert_eq!(codes(&text), [Code::DuplicateId]);
+}

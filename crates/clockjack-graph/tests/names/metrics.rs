@@ -508,12 +508,34 @@ fn find<'a>(done: &'a Done, name: &str, of: &str) -> Option<&'a Metric> {
     done.report().metrics.list.iter().filter(|one| one.name == name).find(whose)
 }
 
-/// Metrics that are zero in all runs of these tests, with the reason.
-const ELSEWHERE: [(&str, &str); 4] = [
-    ("runtime.channel.payload_copy_count", "in `run.rs::payloads`, by addresses"),
-    ("runtime.health.dropped_count", "in the tests of the sink"),
-    ("runtime.observer.failure_count", "no observer fails here"),
-    ("runtime.publication.failed_commit", "admission leaves none"),
+/// Metrics that are zero in all runs of these tests, with the test that shows what they count, how
+/// it reads them, and its file.
+const ELSEWHERE: [(&str, &str, &str, &str); 4] = [
+    (
+        "runtime.channel.payload_copy_count",
+        "a_copy_is_made_for_each_reader_but_one",
+        "n_copied(&report",
+        include_str!("../run/payloads.rs"),
+    ),
+    (
+        "runtime.health.dropped_count",
+        "a_full_sink_drops_its_oldest_record_and_counts_it",
+        "counters().dropped_count",
+        include_str!("../../src/run/observe/health/tests.rs"),
+    ),
+    (
+        "runtime.observer.failure_count",
+        "an_observer_that_fails_or_panics_harms_nobody_and_is_counted",
+        "runtime.observer.failure_count",
+        include_str!("../run/observers.rs"),
+    ),
+    // A publication that is admitted never fails to commit, so this one is always zero.
+    (
+        "runtime.publication.failed_commit",
+        "what_a_loop_holds_has_its_room_in_the_channel",
+        "runtime.publication.failed_commit",
+        include_str!("../run/invariants.rs"),
+    ),
 ];
 
 #[test]
@@ -535,10 +557,16 @@ fn metrics_equal_facts_for_every_name_of_the_table() {
         }
     }
     for one in MetricDescriptor::all() {
-        let is_elsewhere = ELSEWHERE.iter().any(|(name, _)| *name == one.name);
+        let is_elsewhere = ELSEWHERE.iter().any(|(name, ..)| *name == one.name);
         let is_reserved = one.is_reserved;
         let is_shown = shown.contains(one.name);
         assert!(is_shown || is_elsewhere || is_reserved, "nothing is known of {}", one.name);
+        assert!(!(is_shown && is_elsewhere), "{} is shown here: it needs no other test", one.name);
+    }
+    for (name, test, reads, file) in ELSEWHERE {
+        let (_, body) = file.split_once(&format!("fn {test}()")).expect("there is such a test");
+        let body = body.split("\n#[test]").next().expect("a text has a first part");
+        assert!(body.contains(reads), "`{test}` does not look at {name}");
     }
 }
 
@@ -647,4 +675,35 @@ fn labels_are_ids_of_the_graph_however_hostile_they_are() {
         );
         assert!(GraphFile::parse("t.yaml", &text).is_err(), "{bad:?}");
     }
+}
+
+#[test]
+fn call_times_are_kept_on_request() {
+    let text = graph(
+        &["main: { type: event_loop }"],
+        // The budget makes another step measure the call.
+        &[
+            &source("src", "main", ""),
+            &reader("quick", "main", ""),
+            &reader("bounded", "main", "").replace("lane: main", "lane: main, budget_ms: 1000"),
+        ],
+        &[
+            "id: e, kind: immediate, from: src.out, to: quick.a",
+            "id: f, kind: immediate, from: src.out, to: bounded.a",
+        ],
+        &[],
+    );
+    let of = |done: &Done, name: &str, id: &str| {
+        done.report().metrics.get(&format!("runtime.component.{name}"), id)
+    };
+    // On a pool, whose clock goes on during a call.
+    let kept = by(1, &text, RunOptions::steps(20).keep_call_times());
+    for id in ["src", "quick", "bounded"] {
+        let at = |name| of(&kept, name, id).expect("each call was measured");
+        let (p50, p99) = (at("p50_duration_ns"), at("p99_duration_ns"));
+        assert!(p50 <= p99 && p99 > 0.0, "{id}: {p50} {p99}");
+        assert!(p99 <= at("max_duration_ns"), "{id}: {p99}");
+    }
+    let other = by(1, &text, RunOptions::steps(20));
+    assert_eq!(of(&other, "p50_duration_ns", "src"), None, "nobody asked");
 }

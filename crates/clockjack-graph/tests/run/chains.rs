@@ -285,6 +285,29 @@ fn the_result_of_a_task_continues_the_chain() {
 }
 
 #[test]
+fn a_chain_from_the_clock_of_the_system_to_simulated_time_is_refused() {
+    let text = graph(
+        &[MAIN, "fast: { type: fixed_rate, period_ms: 2, wall_clock_enabled: true }"],
+        &[
+            "id: src, type: count, boundary: { role: input }, execution: { lane: fast }",
+            &on_message("out", "keep", "in", "main"),
+        ],
+        &["id: e, kind: delay, from: src.out, to: out.in"],
+        &["from: src, to: out, max_ms: 10000"],
+    );
+    let refused = run(&text, RunOptions::steps(20)).result.expect_err("it has two clocks");
+    let said = "chain `src:out` leads from simulated time to the clock of the system or back";
+    assert!(refused.to_string().contains(said), "{refused}");
+    // With one clock for all, it is measured.
+    for clock in [Clock::Virtual, Clock::Wall] {
+        let ran = run_on_pool(&text, RunOptions::steps(20).clock(clock), 2);
+        let report = ran.result.expect("it has one clock");
+        assert_eq!(report.chains[0].violations, 0, "{clock:?}");
+        assert!(report.chains[0].samples > 0, "{clock:?}");
+    }
+}
+
+#[test]
 fn by_the_clock_of_the_system_the_duration_of_calls_counts() {
     let slow = |id: &str, source: &str| {
         format!("id: {id}, type: slow, execution: {{ lane: main }}, event_sources: [{source}]")

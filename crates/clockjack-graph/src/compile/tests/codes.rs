@@ -76,6 +76,14 @@ const CASES: &[(Code, Change)] = &[
     }),
     (Code::InvalidChain, |graph| graph.chain("source", "sink", 0)),
     (Code::UnconnectedChain, |graph| graph.chain("sink", "source", 5)),
+    (Code::ChainCrossesClocks, |graph| {
+        let mut lane = LaneSpec::new("fast", LaneType::FixedRate);
+        (lane.wall_clock_enabled, lane.period_ms) = (true, 10);
+        graph.lanes.push(lane);
+        graph.components[0].execution.lane = "fast".into();
+        graph.edges[0].kind = EdgeKind::State;
+        graph.chain("source", "sink", 50);
+    }),
     (Code::MultiStateWriter, |graph| {
         graph.edges[0].kind = EdgeKind::State;
         graph.edge("f", EdgeKind::State, "source.out", "sink.in");

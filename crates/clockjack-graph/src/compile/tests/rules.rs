@@ -193,6 +193,11 @@ fn each_rule_is_told_once_and_at_its_field() {
 
 /// Fields without effect: the location, and the change of the smallest graph.
 const ADVICE: &[(&str, Change)] = &[
+    ("graph.clock.event_domain", |graph| graph.event_domain = ClockDomain::Device),
+    ("graph.config.emit_health_event", |graph| {
+        let no = ConfigValue::Bool(false);
+        graph.config.entries.push(("emit_health_event".into(), no, Span::NONE));
+    }),
     ("lanes.main.hz", |graph| graph.lanes[0].hz = 5.0),
     ("lanes.main.period_ms", |graph| graph.lanes[0].period_ms = 5),
     ("lanes.main.tick_budget_ms", |graph| graph.lanes[0].tick_budget_ms = 5),

@@ -1,4 +1,4 @@
-//! Expands subgraphs, templates and their instances to components, edges and loops with a
+//! Expands subgraphs, templates and their instances to components, edges, loops and chains with a
 //! namespace.
 //!
 //! Expansion happens while the file is read, before the graph is checked, so that no cycle can hide
@@ -280,6 +280,7 @@ fn fits_limits<'t>(
         ("components", graph.components.len(), limits.components),
         ("edges", graph.edges.len(), limits.edges),
         ("composite_loops", graph.loops.len(), limits.loops),
+        ("chains", graph.chains.len(), limits.loops),
     ] {
         let more = value_of(reader, group, name).map_or(0, |list| reader.tree.items(list).len());
         if n_now.saturating_add(more) > max {

@@ -1,4 +1,5 @@
-//! Overlapping invocations of one reentrant component.
+//! Overlapping calls of one region: the invocations of a reentrant component, or the members of a
+//! Jacobi loop in one iteration ([`members`](super::members)).
 //!
 //! # Protocol
 //!
@@ -14,24 +15,24 @@
 //! Blocking cannot deadlock: the jobs that are taken wait for nothing, and the waiting worker runs
 //! jobs itself as long as there are any to take.
 //!
-//! A component has one batch and keeps its jobs, so a warm step allocates nothing. A worker that
-//! still has a reference to the batch of an earlier step of the same epoch finds no job, or one of
-//! the step that runs now; both are right, because a job owns all that it needs. No worker keeps a
-//! reference beyond the epoch.
+//! A component or a loop has one batch and keeps its jobs, so a warm step allocates nothing. A
+//! worker that still has a reference to the batch of an earlier step of the same epoch finds no
+//! job, or one of the step that runs now; both are right, because a job owns all that it needs. No
+//! worker keeps a reference beyond the epoch.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use clockjack_exec::Failure;
 
 use super::{
-    context::{Call, CallInfo, GraphContext, LastSeen},
+    context::{Call, CallInfo, ConvergenceReport, GraphContext, LastSeen, LoopIteration},
     current_position::CurrentPosition,
     env::Env,
     node::catch_panic,
 };
 use crate::{
     lock::lock,
-    registry::node::ErasedSharedNode,
+    registry::node::ErasedComponent,
     run::{
         flow::{message::Message, outbox::Outbox},
         observe::call_watch::WatchedComponent,
@@ -41,8 +42,9 @@ use crate::{
 /// One invocation, with everything that it needs.
 pub(crate) struct Job {
     pub(crate) index: usize,
-    /// `None` between steps, when the component must have no other owner.
-    pub(crate) node: Option<Arc<dyn ErasedSharedNode>>,
+    /// Shared with the other jobs of a reentrant component; of a member of a loop, the component
+    /// itself. `Removed` between steps, when the component must have no other owner.
+    pub(crate) body: ErasedComponent,
     pub(crate) component: usize,
     pub(crate) id: Arc<str>,
     pub(crate) messages: Vec<Message>,
@@ -52,7 +54,10 @@ pub(crate) struct Job {
     pub(crate) is_one_each: bool,
     /// The number of the call, if the component is on a chain; else zero.
     pub(crate) chain_call: u64,
+    /// Of a member of a loop.
+    pub(crate) iteration: Option<LoopIteration>,
     pub(crate) result: Result<(), Failure>,
+    pub(crate) report: Option<ConvergenceReport>,
     pub(crate) saw_cancel: bool,
     pub(crate) worker: u16,
     /// Where it is visible while it runs, if its lane limits calls.
@@ -151,20 +156,22 @@ impl Batch {
 impl Job {
     /// Releases everything that belongs to the invocation, and keeps the memory.
     pub(crate) fn release(&mut self) {
-        self.node = None;
+        self.body = ErasedComponent::Removed;
         self.messages.clear();
         self.last.clear();
         (self.result, self.saw_cancel, self.span_ns) = (Ok(()), false, None);
+        (self.report, self.iteration) = (None, None);
     }
 
     fn run(&mut self, env: &Env, position: Option<CurrentPosition>) {
         let _turn = position
             .map(|position| position.with_invocation(self.index).enter(&env.has_buffered_counts));
         let info = CallInfo {
-            invocation: self.index,
+            // A member of a loop has one invocation.
+            invocation: if self.iteration.is_some() { 0 } else { self.index },
             missed_runs: self.missed_runs,
             is_one_each: self.is_one_each,
-            iteration: None,
+            iteration: self.iteration,
             chain_call: self.chain_call,
         };
         let mut cx = GraphContext {
@@ -180,12 +187,15 @@ impl Job {
                 saw_cancel: false,
             },
         };
-        let Some(node) = &self.node else { return };
         let begun_ns = (env.measures || self.is_timed).then(|| env.since_start());
         let in_progress = self.watched.as_ref().and_then(|one| one.begin(env.epoch, env.nanos()));
-        self.result = catch_panic(|| node.execute_shared(&mut cx));
+        self.result = match &mut self.body {
+            ErasedComponent::Exclusive(node) => catch_panic(|| node.execute(&mut cx)),
+            ErasedComponent::Shared(node) => catch_panic(|| node.execute_shared(&mut cx)),
+            ErasedComponent::Removed => Ok(()),
+        };
         drop(in_progress);
-        self.saw_cancel = cx.call.saw_cancel;
+        (self.report, self.saw_cancel) = (cx.call.report, cx.call.saw_cancel);
         let took_ns = |begun_ns| env.since_start().saturating_sub(begun_ns);
         self.span_ns = begun_ns.map(|begun_ns| (begun_ns, took_ns(begun_ns)));
     }

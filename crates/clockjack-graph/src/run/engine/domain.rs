@@ -5,8 +5,8 @@
 //! system, each other one on the thread of its lane, if the host provides one. An epoch has three
 //! parts:
 //!
-//! 1. The coordinator commits what was deferred to this epoch, in compiled order, and then what
-//!    came from outside, in the order of arrival (`boundary.rs`).
+//! 1. The coordinator commits what was deferred to this epoch, in compiled order, then what came
+//!    from outside, in the order of arrival, then the results of tasks (`boundary.rs`).
 //! 2. The regions run: sequentially in compiled order, or in parallel where the plan allows it
 //!    ([`epoch`](super::epoch), [`helpers`](super::helpers)).
 //! 3. The coordinator writes the commits to the commit log, in compiled order, and updates lanes,

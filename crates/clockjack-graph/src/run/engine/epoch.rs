@@ -15,27 +15,31 @@
 //!    that overlap commit together, in the order of the invocations.
 //! 3. **Defer the other edges.** Values on `delay`, `state` and `async` edges, values for other
 //!    domains, and writes to the blackboard go to a list of the region. At the beginning of the
-//!    next epoch the coordinator commits these lists in compiled order, and then the values that
-//!    came from outside, in the order of arrival (`domain/boundary.rs`). So all regions of one
-//!    epoch see the same values there, whichever region runs first.
+//!    next epoch the coordinator commits these lists in compiled order, then the values that came
+//!    from outside, in the order of arrival, then the results of tasks, by their numbers
+//!    (`domain/boundary.rs`). So all regions of one epoch see the same values there, whichever
+//!    region runs first.
 //! 4. **Record.** Each region appends what it commits to a buffer of its own. At the end of the
 //!    epoch the coordinator concatenates the buffers in compiled order and writes them to the
 //!    commit log ([`commit_log`](crate::run::observe::commit_log)).
 //!
-//! With equal inputs, the result of an epoch therefore depends on compiled order only. One thread
-//! that runs the regions in that order ([`DomainState::run_sequential`]) and several threads that
-//! run independent regions concurrently ([`helpers`](super::helpers)) write the same commit log,
-//! byte for byte. If a region fails and that ends the run, the effects of regions after it in
-//! compiled order do not count, even if another thread has already run them: the coordinator drops
-//! their log buffers, tasks, log lines and counts.
+//! A channel belongs to one edge, so it has one writer, which has finished before the reader
+//! starts: two regions that run concurrently never put values into the same channel. With equal
+//! inputs, the result of an epoch therefore depends on compiled order only. One thread that runs
+//! the regions in that order ([`DomainState::run_sequential`]) and several threads that run
+//! independent regions concurrently ([`helpers`](super::helpers)) write the same commit log, byte
+//! for byte. If a region fails and that ends the run, the effects of regions after it in compiled
+//! order do not count, even if another thread has already run them: the coordinator drops their log
+//! buffers, tasks, log lines and counts.
 //!
 //! # Who may touch a region
 //!
 //! Between epochs the coordinator has exclusive access to everything here (`Arc::get_mut`). In a
 //! parallel epoch each region is behind its own lock. The worker that runs the region holds the
 //! lock; a worker that runs an earlier region takes the lock for a moment to put a message into a
-//! channel. A region starts only after all regions that publish to it have finished, so no worker
-//! holds a lock that another one waits for while it calls a component.
+//! channel. A region starts only after all regions that publish to it have finished, so nobody
+//! waits for the lock of a region whose component is being called. A worker that holds a lock takes
+//! only locks of regions later in compiled order, so the locks cannot deadlock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

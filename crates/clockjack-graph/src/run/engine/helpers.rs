@@ -38,11 +38,11 @@
 //!    taken has not searched since then, and when it does, it finds both jobs.
 //! 7. An executor that is full or shuts down drops a helper without polling it. The drop puts the
 //!    helper back into the list of idle helpers, to be spawned again, and wakes the coordinator in
-//!    its place. Otherwise the job would wait for ever if the waker was a lane helper, which does
-//!    not run jobs of other lanes.
+//!    its place. Otherwise the job would wait for ever if the thread that wakes was a lane helper,
+//!    which does not run jobs of other lanes.
 //!
 //! Helpers are woken at the end of the run queue: executors run a woken future next on the thread
-//! of the waker, which here goes on to run a job itself; a future at the end of the queue can be
+//! that woke it, which here goes on to run a job itself; a future at the end of the queue can be
 //! taken by any worker thread. A helper spins for some time before it waits, so that epochs that
 //! follow closely find it running. A helper that has woken the coordinator waits at once, because
 //! the coordinator is going to run on the helper's worker thread.
@@ -98,7 +98,7 @@ use crate::{
 /// A call that takes less time than this is not worth handing to another thread, in nanoseconds.
 const CALL_WORTH_NS: u64 = 2_000;
 
-/// How often an idle worker checks the ready queue before it sleeps or ends: 5 to 25 microseconds,
+/// How often an idle worker checks the ready queue before it waits: 5 to 25 microseconds,
 /// about the cost of a sleep and a wake-up.
 const SPINS: u32 = 400;
 

@@ -4,7 +4,8 @@
 //! Publications between members become visible as the mode says: at once (`gauss_seidel`), or after
 //! the iteration (`jacobi`). Publications to other regions are held, whatever their kind, and
 //! committed or discarded when the loop ends. An iteration in which no member was ready is not
-//! counted, and ends the loop.
+//! counted, and ends the loop. The members of a `jacobi` loop on a pool of several threads may run
+//! at the same time ([`members`](super::members)).
 //!
 //! The loop types add to this:
 //!
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use super::{
     context::{ConvergenceReport, LoopIteration},
     env::Env,
+    members::ConcurrentMembers,
     node::{Route, Target},
     region::{Deferred, Downstream, Region},
 };
@@ -55,6 +57,8 @@ pub(crate) struct LoopState {
     /// The next iteration of an `async_task` that continues.
     next_index: u32,
     scratch: Vec<u8>,
+    /// How its members run at the same time; `None` if they run one after the other.
+    members: Option<Box<ConcurrentMembers>>,
     pub(crate) counts: LoopCounts,
 }
 
@@ -88,8 +92,18 @@ enum LoopEnding {
 }
 
 impl LoopState {
-    pub(crate) fn new(spec: &LoopSpec) -> Self {
+    /// `n_at_once`: how many members the lane and the workers allow to run at the same time;
+    /// `None` if the lane calls one after the other.
+    pub(crate) fn new(spec: &LoopSpec, n_members: usize, n_at_once: Option<usize>) -> Self {
+        // A transaction ends with the first failure, before the members after it are called.
+        let is_concurrent =
+            spec.mode == LoopMode::Jacobi && spec.loop_type != LoopType::Transaction;
+        let members = n_at_once.filter(|_| is_concurrent && n_members > 1).map(|n_at_once| {
+            let members = ConcurrentMembers::new(n_members, n_at_once);
+            Box::new(members)
+        });
         Self {
+            members,
             id: spec.id.as_str().into(),
             spec: spec.clone(),
             held: Vec::new(),
@@ -341,6 +355,14 @@ fn run_members(
 ) -> Result<Option<u32>, Fault> {
     let state = region.looping.as_ref().expect("only loops get here");
     let (mode, is_transaction) = (state.spec.mode, state.is_transaction());
+    let state = region.looping.as_mut().expect("it is a loop");
+    if let Some(mut members) = state.members.take() {
+        let called = members.call(region, env, downstream, iteration);
+        region.looping.as_mut().expect("it is a loop").members = Some(members);
+        let n_called = called?;
+        commit_all(region, env, downstream);
+        return Ok(Some(n_called));
+    }
     let mut n_called = 0;
     for at in 0..region.nodes.len() {
         let n_errors = region.nodes[at].counts.errors;
@@ -355,12 +377,17 @@ fn run_members(
         }
     }
     if mode == LoopMode::Jacobi {
-        for at in 0..region.nodes.len() {
-            digest(region, at);
-            region.commit(at, env, downstream);
-        }
+        commit_all(region, env, downstream);
     }
     Ok(Some(n_called))
+}
+
+/// Commits what all members have published in a Jacobi iteration.
+fn commit_all(region: &mut Region, env: &Env, downstream: &mut impl Downstream) {
+    for at in 0..region.nodes.len() {
+        digest(region, at);
+        region.commit(at, env, downstream);
+    }
 }
 
 /// Adds what a member is about to publish to the digest of the iteration.

@@ -8,7 +8,9 @@ use clockjack_exec::Failure;
 use super::{
     batch::{Batch, Job},
     chains::NodeChains,
-    context::{Call, CallInfo, ConvergenceReport, GraphContext, LastSeen, PORT, is_taken},
+    context::{
+        Call, CallInfo, ConvergenceReport, GraphContext, LastSeen, LoopIteration, PORT, is_taken,
+    },
     env::Env,
 };
 use crate::{
@@ -27,6 +29,7 @@ use crate::{
         },
         observe::{
             call_watch::WatchedComponent,
+            metrics::user::Samples,
             report::{Fault, RunPhase},
             trace::{Recorder, TraceName},
         },
@@ -84,6 +87,8 @@ pub(crate) struct NodeState {
     pub(crate) is_one_by_one: bool,
     /// `None`: it is on no chain.
     pub(crate) chains: Option<Box<NodeChains>>,
+    /// How long its measured calls took, in nanoseconds, if the run keeps that.
+    pub(crate) call_times: Option<Box<Samples>>,
     pub(crate) counts: NodeCounts,
 }
 
@@ -261,28 +266,14 @@ impl NodeState {
     pub(crate) fn begin_batch(&mut self, invocations: &mut Invocations) -> Arc<Batch> {
         let width = self.admission.map_or(1, |admission| admission.width);
         let batch = self.batch.get_or_insert_with(|| Arc::new(Batch::new(width)));
-        let ErasedComponent::Shared(body) = &self.body else { return Arc::clone(batch) };
+        let batch = Arc::clone(batch);
+        let ErasedComponent::Shared(body) = &self.body else { return batch };
+        let body = Arc::clone(body);
         invocations.take_each(|index, invocation, messages| {
-            let mut job = self.spare.pop().unwrap_or_else(|| Job {
-                index,
-                node: None,
-                component: self.component,
-                id: Arc::clone(&self.id),
-                messages: Vec::new(),
-                last: Vec::new(),
-                outbox: self.outbox.empty_like(),
-                missed_runs: 0,
-                is_one_each: true,
-                chain_call: 0,
-                result: Ok(()),
-                saw_cancel: false,
-                worker: 0,
-                is_timed: self.budget_ns > 0 || self.callback_max_ns > 0,
-                watched: self.watched.clone(),
-                span_ns: None,
-            });
+            let spare = self.spare.pop();
+            let mut job = spare.unwrap_or_else(|| new_job(self, self.outbox.empty_like()));
             job.index = index;
-            job.node = Some(Arc::clone(body));
+            job.body = ErasedComponent::Shared(Arc::clone(&body));
             job.messages.extend(messages);
             job.last.extend(self.last.iter().map(Message::shared));
             job.outbox.take_rooms(&self.outbox);
@@ -292,7 +283,36 @@ impl NodeState {
             self.jobs.push(job);
         });
         batch.begin(&mut self.jobs);
-        Arc::clone(batch)
+        batch
+    }
+
+    /// Makes a job of the only invocation of a member of a loop, which takes the component with it
+    /// until [`take_back`](Self::take_back).
+    pub(crate) fn begin_member(
+        &mut self,
+        invocations: &mut Invocations,
+        (index, iteration, chain_call): (usize, LoopIteration, u64),
+    ) -> Job {
+        let spare = self.spare.pop();
+        let mut job = spare.unwrap_or_else(|| new_job(self, Outbox::new(&[])));
+        job.index = index;
+        job.body = core::mem::replace(&mut self.body, ErasedComponent::Removed);
+        invocations.take_each(|_, invocation, messages| {
+            job.messages.extend(messages);
+            job.missed_runs = u64::from(invocation.missed_runs);
+            job.is_one_each = !invocation.is_batch;
+        });
+        core::mem::swap(&mut job.last, &mut self.last);
+        core::mem::swap(&mut job.outbox, &mut self.outbox);
+        (job.iteration, job.chain_call) = (Some(iteration), chain_call);
+        job
+    }
+
+    /// Takes the component back from the job of a member.
+    pub(crate) fn take_back(&mut self, job: &mut Job) {
+        self.body = core::mem::replace(&mut job.body, ErasedComponent::Removed);
+        core::mem::swap(&mut job.last, &mut self.last);
+        core::mem::swap(&mut job.outbox, &mut self.outbox);
     }
 
     /// Whether it may become ready by time alone.
@@ -331,6 +351,18 @@ impl NodeState {
         }
         for old in &mut fresh[..n_messages] {
             old.value.clear();
+        }
+    }
+
+    /// Counts the duration of a measured call.
+    pub(crate) fn note_duration(&mut self, duration_ns: u64) {
+        let counts = &mut self.counts;
+        counts.last_ns = duration_ns;
+        counts.measured_ns += duration_ns;
+        counts.max_ns = counts.max_ns.max(duration_ns);
+        if let Some(call_times) = &mut self.call_times {
+            #[expect(clippy::cast_precision_loss, reason = "numbers for people; 2^53 is enough")]
+            call_times.put(duration_ns as f64);
         }
     }
 
@@ -540,6 +572,30 @@ impl NodeState {
             ErasedComponent::Removed => return Err(Failure::msg(GONE)),
         };
         catch_panic(|| work(node))
+    }
+}
+
+/// A job for a node, which keeps it for later steps.
+fn new_job(node: &NodeState, outbox: Outbox) -> Job {
+    Job {
+        index: 0,
+        body: ErasedComponent::Removed,
+        component: node.component,
+        id: Arc::clone(&node.id),
+        messages: Vec::new(),
+        last: Vec::new(),
+        outbox,
+        missed_runs: 0,
+        is_one_each: true,
+        chain_call: 0,
+        iteration: None,
+        result: Ok(()),
+        report: None,
+        saw_cancel: false,
+        worker: 0,
+        is_timed: node.budget_ns > 0 || node.callback_max_ns > 0,
+        watched: node.watched.clone(),
+        span_ns: None,
     }
 }
 

@@ -159,6 +159,28 @@ impl Region {
         downstream: &mut impl Downstream,
         iteration: Option<LoopIteration>,
     ) -> Result<u32, Fault> {
+        let limit = self.call_limit(at, env, downstream)?;
+        if limit == 0 {
+            return Ok(0);
+        }
+        let n_called = if self.nodes[at].is_one_by_one {
+            self.call_one_by_one(at, limit, env, downstream, iteration)?
+        } else {
+            self.call_ready(at, limit, env, downstream, iteration)?
+        };
+        self.note_waiting(at, limit, env);
+        Ok(n_called)
+    }
+
+    /// How often a node may be called in this step; zero if it is not ready, or not active, or if a
+    /// blocking edge has no room.
+    #[inline]
+    pub(super) fn call_limit(
+        &mut self,
+        at: usize,
+        env: &Env,
+        downstream: &mut impl Downstream,
+    ) -> Result<usize, Fault> {
         self.nodes[at].is_blocked = false;
         if !self.is_ready(at, env) {
             return Ok(0);
@@ -169,21 +191,17 @@ impl Region {
         let limit = self.room_for(at, downstream);
         let node = &mut self.nodes[at];
         node.is_blocked = limit == 0;
-        if limit == 0 {
-            node.counts.blocked += 1;
-            return Ok(0);
-        }
-        let n_called = if node.is_one_by_one {
-            self.call_one_by_one(at, limit, env, downstream, iteration)?
-        } else {
-            self.call_ready(at, limit, env, downstream, iteration)?
-        };
+        node.counts.blocked += u64::from(limit == 0);
+        Ok(limit)
+    }
+
+    /// After the calls of a step with this limit: notes whether ready invocations wait for room.
+    #[inline]
+    pub(super) fn note_waiting(&mut self, at: usize, limit: usize, env: &Env) {
         let node = &self.nodes[at];
         if limit < usize::MAX && node.trigger.makes_several() && node.status == Status::Active {
-            // The remaining ready invocations wait for room.
             self.nodes[at].is_blocked = self.is_ready(at, env);
         }
-        Ok(n_called)
     }
 
     /// Calls one node with one invocation at a time, at most `limit` times, until it is not ready
@@ -224,17 +242,8 @@ impl Region {
         downstream: &mut impl Downstream,
         iteration: Option<LoopIteration>,
     ) -> Result<u32, Fault> {
-        let node = &mut self.nodes[at];
-        let channels = &mut self.channels[node.channels.clone()];
-        self.invocations.clear();
-        let n_ready = node.trigger.collect(env.now_ns, channels, limit, &mut self.invocations);
-        if n_ready == 0 {
+        if !self.take_ready(at, limit, env)? {
             return Ok(0);
-        }
-        self.admit(at, env)?;
-        let node = &mut self.nodes[at];
-        if !node.untriggered.is_empty() {
-            node.take_untriggered(env.now_ns, &mut self.channels, &mut self.invocations);
         }
         let is_batch =
             self.invocations.len() > 1 && self.looping.is_none() && self.nodes[at].overlaps();
@@ -242,6 +251,25 @@ impl Region {
             return self.call_overlapping(at, env);
         }
         self.call_all(at, env, downstream, iteration)
+    }
+
+    /// Moves at most `limit` ready invocations of a node to the list of the region; returns whether
+    /// there are any. What the lane does not admit is dropped.
+    #[inline]
+    pub(super) fn take_ready(&mut self, at: usize, limit: usize, env: &Env) -> Result<bool, Fault> {
+        let node = &mut self.nodes[at];
+        let channels = &mut self.channels[node.channels.clone()];
+        self.invocations.clear();
+        let n_ready = node.trigger.collect(env.now_ns, channels, limit, &mut self.invocations);
+        if n_ready == 0 {
+            return Ok(false);
+        }
+        self.admit(at, env)?;
+        let node = &mut self.nodes[at];
+        if !node.untriggered.is_empty() {
+            node.take_untriggered(env.now_ns, &mut self.channels, &mut self.invocations);
+        }
+        Ok(true)
     }
 
     /// Whether a component that has failed before may be called. Recreates it if its backoff is
@@ -326,7 +354,8 @@ impl Region {
         }
     }
 
-    fn call_all(
+    /// Calls one node for each invocation in the list of the region, one after the other.
+    pub(super) fn call_all(
         &mut self,
         at: usize,
         env: &Env,

@@ -2,8 +2,9 @@
 //!
 //! A publication is admitted or refused when it is made. Every edge that may refuse has a count of
 //! free room, which is set at a time that does not depend on threads: at the start of the
-//! component's step for immediate edges, at the start of the epoch for all others. So a commit
-//! never fails, and a refused value goes back to its publisher.
+//! component's step for immediate edges, at the start of the epoch for all others. So a commit of
+//! an admitted value finds room, and a refused value goes back to its publisher. The counters named
+//! `failed_commit` show if that were ever broken; tests expect them to be zero.
 
 use super::{
     blackboard::Write,
@@ -148,8 +149,11 @@ impl Admitted<'_> {
     pub(crate) fn put<T: Data>(self, value: T, meta: Meta) {
         let Self { to, staged } = self;
         (staged.port, staged.first, staged.end) = (to.number, to.first, to.end);
-        let value =
-            if to.is_moved { Value::owned(value) } else { Value::recycled(value, &mut to.places) };
+        let value = if to.is_moved {
+            Value::recycled_owned(value, &mut to.places)
+        } else {
+            Value::recycled(value, &mut to.places)
+        };
         staged.message.put(value, meta);
     }
 }

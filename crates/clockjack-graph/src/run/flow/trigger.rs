@@ -48,7 +48,8 @@ pub(crate) struct TriggerCounters {
     /// Evaluations at which something was pending or due, but no invocation was made.
     pub(crate) suppressed_count: u64,
     /// Messages that a newer one at the same input replaced: with `coalesce` or `debounce`, and
-    /// with `all_inputs` where all edges of the input keep only the newest message.
+    /// with `all_inputs` (or the condition `all_inputs_ready`) where all edges of the input keep
+    /// only the newest message.
     pub(crate) coalesced_count: u64,
     /// Messages that waited longer than `max_latency_ms`.
     pub(crate) timeout_drop_count: u64,

@@ -98,6 +98,7 @@ pub(crate) fn collect(
     observation_counts(&mut list, domains);
     let mut user = shared.user.collect(&shared.plan);
     restarts(&mut user, domains);
+    call_times(&mut user, domains);
     Metrics { list: list.0, user }
 }
 
@@ -121,6 +122,26 @@ fn restarts(list: &mut Vec<Metric>, domains: &[Domain]) {
             let value = node.counts.restarts as f64;
             let (name, kind) = ("runtime.component.restart_count", MetricKind::Counter);
             list.push(Metric::of_component(name, kind, &node.id, value));
+        }
+    }
+}
+
+/// The median and the 99th percentile of the call times of each component, if the run keeps them.
+fn call_times(list: &mut Vec<Metric>, domains: &[Domain]) {
+    for region in regions(domains) {
+        for node in &region.nodes {
+            let Some(summary) = node.call_times.as_ref().map(|times| times.summary()) else {
+                continue;
+            };
+            for (name, value) in [
+                ("runtime.component.p50_duration_ns", summary.p50),
+                ("runtime.component.p99_duration_ns", summary.p99),
+            ] {
+                // A component without a measured call has no call times.
+                if summary.count > 0 {
+                    list.push(Metric::of_component(name, MetricKind::Gauge, &node.id, value));
+                }
+            }
         }
     }
 }

@@ -387,9 +387,7 @@ pub(crate) fn end_unbudgeted(
 ) {
     if let Some(begun_ns) = begun.0 {
         let duration_ns = clock.read(env).saturating_sub(begun_ns);
-        node.counts.last_ns = duration_ns;
-        node.counts.measured_ns += duration_ns;
-        node.counts.max_ns = node.counts.max_ns.max(duration_ns);
+        node.note_duration(duration_ns);
         if env.traces {
             let worker = recorder.worker;
             record_call(env, node, recorder, worker, (begun_ns, duration_ns), messages);
@@ -413,10 +411,8 @@ fn called(
     (begun_ns, duration_ns): (u64, u64),
     messages: &[Message],
 ) {
+    node.note_duration(duration_ns);
     let counts = &mut node.counts;
-    counts.last_ns = duration_ns;
-    counts.measured_ns += duration_ns;
-    counts.max_ns = counts.max_ns.max(duration_ns);
     let is_over = node.budget_ns > 0 && duration_ns > node.budget_ns;
     let is_stuck = node.callback_max_ns > 0 && duration_ns > node.callback_max_ns;
     counts.budget_overruns += u64::from(is_over);

@@ -60,6 +60,7 @@ pub struct RunOptions {
     pub(crate) commit_log: Option<CommitLog>,
     pub(crate) trace: Option<TraceLog>,
     pub(crate) timing_every: u64,
+    pub(crate) keeps_call_times: bool,
     pub(crate) call_cost: Option<CallCost>,
     pub(crate) tasks_max: usize,
     pub(crate) feed_max: usize,
@@ -113,6 +114,7 @@ impl RunOptions {
             commit_log: None,
             trace: None,
             timing_every: 64,
+            keeps_call_times: false,
             call_cost: None,
             tasks_max: 1024,
             feed_max: 1024,
@@ -154,6 +156,11 @@ impl RunOptions {
 
         /// Measures calls in one of this number of epochs; zero: only calls with a budget.
         timing_every(epochs: u64): |options| options.timing_every = epochs;
+
+        /// Keeps the durations of the newest 1,024 measured calls of each component, for the
+        /// metrics `runtime.component.p50_duration_ns` and `runtime.component.p99_duration_ns`.
+        #[doc(hidden)]
+        keep_call_times(): |options| options.keeps_call_times = true;
 
         /// Sets how long a call of a component takes in virtual time, where calls take no time
         /// otherwise: for its id and the number of the epoch. Ticks of fixed-rate lanes then

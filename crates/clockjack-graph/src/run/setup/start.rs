@@ -21,7 +21,7 @@ use super::{
 use crate::{
     compile::Plan,
     component::Config,
-    describe::LaneType,
+    describe::{LaneType, LoopMode},
     graph::{ComponentSource, Graph},
     registry::node::ErasedComponent,
     run::{
@@ -86,6 +86,7 @@ pub(crate) fn start(
     let executor = system.executor();
     let plan = wiring::with_feeds(&graph.plan, options.feed_max);
     let domain_of = wiring::domains(&plan, options.clock != Clock::Virtual && plan.n_domains > 1);
+    check_chains(&plan, &domain_of, &options)?;
     let width = options.workers.unwrap_or_else(|| executor.n_workers()).max(1);
     let mut threads = LaneThreads::make(&plan, system, options.clock)?;
     let isolated = threads.isolated(&plan);
@@ -316,7 +317,7 @@ fn helpers(
     let is_parallel = width > 1
         && parallel != Parallel::Never
         && !executor.is_local()
-        && (dependencies.is_wide() || has_reentrant(plan, regions));
+        && (dependencies.is_wide() || has_reentrant(plan, regions) || has_jacobi(plan, regions));
     if !is_parallel && !dependencies.has_isolated() {
         return None;
     }
@@ -362,6 +363,34 @@ fn has_reentrant(plan: &Plan, regions: &[usize]) -> bool {
     let members = regions.iter().flat_map(|region| &plan.regions[*region].components);
     members.map(|one| &plan.components[*one]).any(|one| {
         one.spec.execution.reentrant && plan.lanes[one.lane].spec.lane_type == LaneType::ThreadPool
+    })
+}
+
+/// Refuses a chain from simulated time to the clock of the system or back: the time between the two
+/// means nothing.
+fn check_chains(plan: &Plan, domain_of: &[usize], options: &RunOptions) -> Result<(), RunError> {
+    let pace_of = |component: usize| pace(domain_of[plan.components[component].lane], options);
+    for chain in &plan.chains {
+        let mut edges = chain.edges.iter().map(|edge| &plan.edges[*edge]);
+        if edges.any(|edge| pace_of(edge.from.0) != pace_of(edge.to.0)) {
+            return Err(RunError::refused(format!(
+                "chain `{}` leads from simulated time to the clock of the system or back, so it \
+                 has no latency: run all lanes with one clock, or end the chain where the clock \
+                 changes",
+                chain.id
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the members of a loop may run at the same time.
+fn has_jacobi(plan: &Plan, regions: &[usize]) -> bool {
+    regions.iter().any(|one| {
+        let region = &plan.regions[*one];
+        let is_jacobi =
+            region.loop_policy.as_ref().is_some_and(|one| one.spec.mode == LoopMode::Jacobi);
+        is_jacobi && plan.lanes[region.lane].spec.lane_type == LaneType::ThreadPool
     })
 }
 
@@ -411,6 +440,7 @@ fn set_up_until(
 ) -> Result<(), Fault> {
     for component in &plan.lifecycle {
         let node = node_of(wired, *component);
+        node.call_times = options.keeps_call_times.then(|| Box::new(metrics::user::Samples::new()));
         let configured = node.bind_and_configure();
         configured.map_err(|failure| fault_of(node, RunPhase::Configure, &failure))?;
     }

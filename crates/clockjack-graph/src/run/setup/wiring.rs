@@ -149,7 +149,10 @@ pub(crate) fn wire(
             is_paced: is_paced(&plan.lanes[planned.lane].spec),
             nodes: Vec::with_capacity(planned.components.len()),
             channels: Vec::new(),
-            looping: planned.loop_policy.as_ref().map(|one| LoopState::new(&one.spec)),
+            looping: planned.loop_policy.as_ref().map(|one| {
+                let n_at_once = members_at_once(&plan.lanes[planned.lane].spec, width);
+                LoopState::new(&one.spec, planned.components.len(), n_at_once)
+            }),
             deferred: Vec::new(),
             log: Vec::new(),
             is_repeatable: false,
@@ -290,6 +293,7 @@ fn node(
         is_activated: false,
         is_blocked: false,
         chains: None,
+        call_times: None,
         counts: NodeCounts::default(),
     }
 }
@@ -441,6 +445,14 @@ fn admission(planned: &PlanComponent, lane: &LaneSpec, width: usize) -> Admissio
         capacity: active + lane.queue_capacity as usize,
         overflow: lane.overflow,
     }
+}
+
+/// How many members of a Jacobi loop may run at the same time; `None` if the lane calls one after
+/// the other, which does not depend on the number of workers.
+fn members_at_once(lane: &LaneSpec, width: usize) -> Option<usize> {
+    let threads = lane.max_threads.max(1) as usize;
+    let is_wide = lane.lane_type == LaneType::ThreadPool && threads > 1;
+    is_wide.then(|| threads.min(width.max(1)))
 }
 
 /// The domain of each lane: one domain for all, or, if `is_split`, a further one for each lane with

@@ -1,5 +1,6 @@
 //! The boundary at the beginning of an epoch: commits what was deferred to this epoch, in compiled
-//! order, and then what came from outside, in the order of arrival.
+//! order, then what came from outside, in the order of arrival, then the results of tasks, by their
+//! numbers.
 
 use std::sync::Arc;
 

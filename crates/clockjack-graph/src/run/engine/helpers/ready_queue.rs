@@ -289,7 +289,7 @@ impl<H: EpochHandle> ReadyQueue<H> {
     }
 
     /// The waker of the coordinator, if the epoch is over and the coordinator may not know. A
-    /// worker calls this before it waits or ends: its search for a job may have marked the last
+    /// worker calls this before it waits: its search for a job may have marked the last
     /// jobs as done because they are after the cutoff, and no other worker reports those.
     pub(super) fn coordinator_if_over(&mut self, dependencies: &Dependencies) -> Option<Waker> {
         let must_wake = self.is_over(dependencies);

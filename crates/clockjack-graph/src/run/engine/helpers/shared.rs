@@ -51,7 +51,7 @@ pub(crate) struct HelpersShared<H: EpochHandle, X> {
 
 impl<H: EpochHandle, X: Spawn> HelpersShared<H, X> {
     /// An empty queue with `n_helpers` idle helpers. A worker without a job checks the queue
-    /// `n_spins` times before it waits or ends.
+    /// `n_spins` times before it waits.
     pub(crate) fn new(
         dependencies: Dependencies,
         executor: X,

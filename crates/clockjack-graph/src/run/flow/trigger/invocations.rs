@@ -44,7 +44,6 @@ impl Invocations {
         (self.messages.len() - start) as u64
     }
 
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -10,8 +10,8 @@
 //!
 //! `coalesce` replaces policies with one invocation per message by one invocation with the newest
 //! messages. Other policies keep their condition, and see only the newest message of each input.
-//! `all_inputs` does so by itself at inputs whose edges all keep only the newest message (`latest`,
-//! `latched`, `previous_tick`).
+//! `all_inputs`, also as the condition `all_inputs_ready`, does so by itself at inputs whose edges
+//! all keep only the newest message (`latest`, `latched`, `previous_tick`).
 
 use super::{EventKind, Timer, Trigger, TriggerCounters, TriggerInput};
 use crate::{
@@ -160,14 +160,17 @@ impl Trigger {
 
 /// Whether an input with these edges keeps only its newest message. If the edges keep only the
 /// newest one, an input that waits for the others does so, too: `all_inputs` takes the newest
-/// message of each.
+/// message of each, and so does its other name, `condition: all_inputs_ready`.
 fn newest_only<'e>(spec: &TriggerSpec, mut edges: impl Iterator<Item = &'e PlanEdge>) -> bool {
     let is_slot = |edge: &PlanEdge| {
         matches!(edge.policy.mode, EdgeMode::Latest | EdgeMode::Latched | EdgeMode::PreviousTick)
     };
+    let waits_for_all = spec.trigger_type == TriggerType::AllInputs
+        || spec.trigger_type == TriggerType::Condition
+            && spec.condition == Condition::AllInputsReady;
     spec.coalesce
         || spec.trigger_type == TriggerType::Debounce
-        || spec.trigger_type == TriggerType::AllInputs && edges.all(is_slot)
+        || waits_for_all && edges.all(is_slot)
 }
 
 fn trigger_input(

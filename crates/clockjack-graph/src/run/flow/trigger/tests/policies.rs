@@ -206,19 +206,22 @@ fn an_input_keeps_what_its_channels_hold_and_one() {
 
 #[test]
 fn all_inputs_takes_the_newest_of_each_input_whose_edges_keep_only_that() {
-    let (latest, kept) = ([EdgePolicy::default()], [queue(4)]);
-    let sources = vec![source(SourceType::Message, &["a", "b"])];
-    let ports: [(&str, &[EdgePolicy]); 2] = [("a", &latest), ("b", &kept)];
-    let mut bench = Bench::new(trigger(TriggerType::AllInputs), sources, &ports);
-    for number in 1..=3 {
-        bench.put("a", 0, &[number]);
-        assert_eq!(bench.collect(0), NOTHING);
+    // Both names of the policy. The condition of the second is `all_inputs_ready` by default.
+    for spec in [trigger(TriggerType::AllInputs), trigger(TriggerType::Condition)] {
+        let (latest, kept) = ([EdgePolicy::default()], [queue(4)]);
+        let sources = vec![source(SourceType::Message, &["a", "b"])];
+        let ports: [(&str, &[EdgePolicy]); 2] = [("a", &latest), ("b", &kept)];
+        let mut bench = Bench::new(spec, sources, &ports);
+        for number in 1..=3 {
+            bench.put("a", 0, &[number]);
+            assert_eq!(bench.collect(0), NOTHING);
+        }
+        bench.put("b", 0, &[7, 8]);
+        assert_eq!(bench.collect(0), ["a3 b7"]);
+        bench.put("a", 0, &[4]);
+        assert_eq!(bench.collect(0), ["a4 b8"], "a queue keeps each");
+        assert_eq!(bench.trigger.counters().coalesced_count, 2);
     }
-    bench.put("b", 0, &[7, 8]);
-    assert_eq!(bench.collect(0), ["a3 b7"]);
-    bench.put("a", 0, &[4]);
-    assert_eq!(bench.collect(0), ["a4 b8"], "a queue keeps each");
-    assert_eq!(bench.trigger.counters().coalesced_count, 2);
 }
 
 #[test]
