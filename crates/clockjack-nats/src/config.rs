@@ -61,13 +61,17 @@ impl NatsConfig {
         }
     }
 
-    /// Checks everything that can be checked without a server, and returns the addresses.
-    pub(crate) fn validate(&self) -> Result<Vec<ServerAddr>, JoinErrorKind> {
-        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        if !(1..=64).contains(&self.cluster.len()) || !self.cluster.bytes().all(is_allowed) {
-            let why = "`cluster` has 1 to 64 ASCII letters, digits, `-` and `_`";
-            return Err(JoinErrorKind::Config(why.into()));
+    /// Checks the name of the cluster.
+    pub(crate) fn validate_cluster(&self) -> Result<(), JoinErrorKind> {
+        if is_cluster_name(&self.cluster) {
+            return Ok(());
         }
+        let why = "`cluster` has 1 to 64 ASCII letters, digits, `-` and `_`";
+        Err(JoinErrorKind::Config(why.into()))
+    }
+
+    /// Checks everything else that can be checked without a server, and returns the addresses.
+    pub(crate) fn validate(&self) -> Result<Vec<ServerAddr>, JoinErrorKind> {
         if self.urls.is_empty() {
             return Err(JoinErrorKind::Config("`urls` is empty; name a server".into()));
         }
@@ -89,6 +93,12 @@ impl NatsConfig {
         }
         Ok(addresses)
     }
+}
+
+/// Whether this can be the name of a cluster.
+pub(crate) fn is_cluster_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=64).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -158,7 +168,7 @@ mod tests {
     use super::*;
 
     fn check(config: &NatsConfig) -> String {
-        match config.validate() {
+        match config.validate_cluster().and_then(|()| config.validate()) {
             Ok(_) => "ok".into(),
             Err(kind) => crate::JoinError::new(kind).to_string(),
         }

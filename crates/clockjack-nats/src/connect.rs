@@ -34,7 +34,8 @@ use crate::{
     error::JoinErrorKind,
     inbox::Inbox,
     log::{Connection, Log, LogReader},
-    outgoing::{self, Outgoings, Queues},
+    names::{Names, inbox_prefix},
+    outgoing::{self, Outgoings, Queues, Subjects},
 };
 
 /// How long a connection sends what is left when its node has left.
@@ -201,8 +202,12 @@ async fn serve(
     outgoings: Outgoings,
     is_alive: oneshot::Receiver<()>,
 ) {
-    let reader = tokio::spawn(LogReader::new(log.clone(), inbox.clone(), connection).run());
-    let sent_all = outgoing::run(client, config.cluster.clone(), log, inbox, outgoings);
+    let names = Names::default();
+    let reader = LogReader::new(log.clone(), inbox.clone(), names.clone(), connection);
+    let reader = tokio::spawn(reader.run());
+    let (cluster, node) = (config.cluster.clone(), config.node.name.clone());
+    let subjects = Subjects { cluster, node, names };
+    let sent_all = outgoing::run(client, subjects, log, inbox, outgoings);
     tokio::select! {
         () = sent_all => {}
         () = async {
@@ -219,18 +224,35 @@ async fn open(
     state: watch::Sender<Connection>,
     inbox: Inbox,
 ) -> Result<(async_nats::Client, Log), JoinErrorKind> {
+    config.validate_cluster()?;
+    let client = reach(config, state, inbox).await?;
+    let log = Log::new(client.clone(), &config.cluster, config.replicas);
+    let opened = time::timeout(config.connect_timeout, async {
+        check_jetstream(&log).await?;
+        log.open().await.map(drop).map_err(|error| JoinErrorKind::Log(error.to_string()))
+    });
+    opened.await.unwrap_or(Err(JoinErrorKind::TimedOut))?;
+    Ok((client, log))
+}
+
+/// Connects, and checks the server.
+pub(crate) async fn reach(
+    config: &NatsConfig,
+    state: watch::Sender<Connection>,
+    inbox: Inbox,
+) -> Result<async_nats::Client, JoinErrorKind> {
     let addresses = config.validate()?;
     let options = options(config, state, inbox).await?;
-    time::timeout(config.connect_timeout, check(config, options, addresses))
+    time::timeout(config.connect_timeout, check_server(config, options, addresses))
         .await
         .unwrap_or(Err(JoinErrorKind::TimedOut))
 }
 
-async fn check(
+async fn check_server(
     config: &NatsConfig,
     options: ConnectOptions,
     addresses: Vec<ServerAddr>,
-) -> Result<(async_nats::Client, Log), JoinErrorKind> {
+) -> Result<async_nats::Client, JoinErrorKind> {
     let client = options.connect(addresses).await.map_err(|error| match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
             JoinErrorKind::Credentials(error.into())
@@ -250,16 +272,18 @@ async fn check(
         let max = info.max_payload;
         return Err(JoinErrorKind::PayloadTooSmall { max, needed: PACK_MAX });
     }
-    let log = Log::new(client.clone(), &config.cluster, config.replicas);
-    log.jetstream().query_account().await.map_err(|error| match error.kind() {
+    Ok(client)
+}
+
+/// Checks that the account has JetStream.
+pub(crate) async fn check_jetstream(log: &Log) -> Result<(), JoinErrorKind> {
+    log.jetstream().query_account().await.map(drop).map_err(|error| match error.kind() {
         AccountErrorKind::JetStream(_) | AccountErrorKind::JetStreamUnavailable => {
             JoinErrorKind::NoJetStream
         }
         AccountErrorKind::TimedOut => JoinErrorKind::TimedOut,
         AccountErrorKind::Other => JoinErrorKind::Log(error.to_string()),
-    })?;
-    log.open().await.map_err(|error| JoinErrorKind::Log(error.to_string()))?;
-    Ok((client, log))
+    })
 }
 
 async fn options(
@@ -269,6 +293,8 @@ async fn options(
 ) -> Result<ConnectOptions, JoinErrorKind> {
     let options = ConnectOptions::new()
         .name(&config.node.name)
+        // Its own one: permissions can keep others from reading the answers to this node.
+        .custom_inbox_prefix(inbox_prefix(&config.cluster, &config.node.name))
         .connection_timeout(config.connect_timeout)
         .ping_interval(PING_EVERY)
         .require_tls(config.tls == Tls::Require)

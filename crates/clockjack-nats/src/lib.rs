@@ -36,8 +36,14 @@
 //!
 //! # Not supported
 //!
-//! Entities, singletons and durable timers. Subjects are not separated by role: which user may
-//! publish where is decided by the permissions of the server.
+//! Entities, singletons and durable timers.
+//!
+//! # Permissions
+//!
+//! [`tools::Rules`] are the permissions of a server with which a node reads its own frames only,
+//! and a stranger none. The nodes of one cluster trust each other about the log: each of them may
+//! remove a member that does not answer, and what a lost node has left behind, so each may write
+//! any key.
 
 mod config;
 mod connect;
@@ -45,7 +51,9 @@ mod engine;
 mod error;
 mod inbox;
 mod log;
+mod names;
 mod outgoing;
+pub mod tools;
 
 pub use config::{Auth, NatsConfig, Tls};
 pub use connect::{Connecting, Joining, NatsConnect, connect, join};

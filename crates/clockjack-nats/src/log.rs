@@ -18,7 +18,8 @@
 //!
 //! If the stream was deleted and created again, or if the server has lost entries that it had
 //! confirmed, sequence numbers are used again. The time of creation and the last sequence number
-//! show it; then every member is lost ([`EngineEvent::LogReplaced`]).
+//! show it; then every member is lost ([`EngineEvent::LogReplaced`]). A log that is shorter for a
+//! moment only is that of a server which does not lead any more.
 
 use core::{error::Error, time::Duration};
 use std::{collections::BTreeMap, sync::Arc};
@@ -36,9 +37,12 @@ use clockjack_net::{
     engine::{EngineEvent, Expected, LogWrite},
 };
 use futures_util::StreamExt as _;
-use tokio::{sync::watch, time};
+use tokio::{
+    sync::watch,
+    time::{self, Instant},
+};
 
-use crate::inbox::Inbox;
+use crate::{inbox::Inbox, names::Names};
 
 /// How long a reader of the log may be away until it needs a snapshot: how long the server keeps
 /// the marker of a key that has ended.
@@ -46,6 +50,16 @@ const MARKER_TTL: Duration = Duration::from_secs(600);
 
 /// How long the reader waits before it tries again.
 const RETRY: Duration = Duration::from_millis(250);
+
+/// How long the reader waits for an entry until it asks the server whether there is one. A process
+/// that was stopped for some seconds continues with a consumer that the server has forgotten, and
+/// the client does not always notice. Members renew their leases more often than this.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// How long the log may be shorter than what was read of it before that counts as a loss. A server
+/// that was stopped while it was the leader answers with what it had then, until it learns that
+/// another one leads.
+const BEHIND: Duration = Duration::from_secs(5);
 
 /// Whatever the client reports; shown to nobody but the reader of an error.
 pub(crate) type AnyError = Box<dyn Error + Send + Sync>;
@@ -79,11 +93,11 @@ impl Log {
         &self.0.jetstream
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("KV_{}", self.0.cluster)
     }
 
-    fn prefix(&self) -> String {
+    pub(crate) fn prefix(&self) -> String {
         format!("$KV.{}.", self.0.cluster)
     }
 
@@ -190,9 +204,12 @@ impl Log {
     }
 }
 
-fn is_marker(headers: &HeaderMap) -> bool {
+pub(crate) fn is_marker(headers: &HeaderMap) -> bool {
     headers.get("KV-Operation").is_some() || headers.get("Nats-Marker-Reason").is_some()
 }
+
+/// The server has entries that its consumer does not deliver.
+const SILENT: &str = "the consumer delivers nothing";
 
 /// What is known about the connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -206,6 +223,7 @@ pub(crate) struct Connection {
 pub(crate) struct LogReader {
     log: Log,
     inbox: Inbox,
+    names: Names,
     connection: watch::Receiver<Connection>,
     /// How often the connection was lost, as far as the node was notified.
     n_lost: u64,
@@ -215,11 +233,20 @@ pub(crate) struct LogReader {
     seen: u64,
     /// When the stream was created, in nanoseconds.
     created: Option<i128>,
+    /// Since when the log has been shorter than what was read of it.
+    behind: Option<Instant>,
 }
 
 impl LogReader {
-    pub(crate) fn new(log: Log, inbox: Inbox, connection: watch::Receiver<Connection>) -> Self {
-        Self { log, inbox, connection, n_lost: 0, known: BTreeMap::new(), seen: 0, created: None }
+    pub(crate) fn new(
+        log: Log,
+        inbox: Inbox,
+        names: Names,
+        connection: watch::Receiver<Connection>,
+    ) -> Self {
+        let known = BTreeMap::new();
+        let (n_lost, seen, created, behind) = (0, 0, None, None);
+        Self { log, inbox, names, connection, n_lost, known, seen, created, behind }
     }
 
     /// Reads until the task is aborted.
@@ -255,7 +282,14 @@ impl LogReader {
         let mut stream = self.log.open().await?;
         let info = stream.info().await?;
         let (created, last) = (info.created.unix_timestamp_nanos(), info.state.last_sequence);
-        if self.created.is_some_and(|before| before != created) || last < self.seen {
+        let is_another = self.created.is_some_and(|before| before != created);
+        if last >= self.seen {
+            self.behind = None;
+        } else if !is_another && self.behind.get_or_insert_with(Instant::now).elapsed() < BEHIND {
+            return Err("the server is behind".into());
+        }
+        if is_another || last < self.seen {
+            self.behind = None;
             self.known.clear();
             self.seen = 0;
             self.inbox.push_log(EngineEvent::LogReplaced).await;
@@ -272,7 +306,8 @@ impl LogReader {
         let mut snapshot = BTreeMap::new();
         let mut sequence = last;
         while n_pending > 0 {
-            let message = messages.next().await.ok_or("the consumer has ended")??;
+            let next = time::timeout(SILENCE, messages.next()).await;
+            let message = next.map_err(|_| SILENT)?.ok_or("the consumer has ended")??;
             let (event, n_after) = self.entry(&message)?;
             n_pending = n_after;
             sequence = sequence.max(event.sequence);
@@ -284,17 +319,25 @@ impl LogReader {
         entries.sort_by_key(|entry| entry.sequence);
         self.known = entries.iter().map(|entry| (entry.key.clone(), entry.sequence)).collect();
         self.seen = sequence;
+        self.names.read_all(&entries);
         self.inbox.push_log(EngineEvent::Snapshot { sequence, entries }).await;
-        while let Some(message) = messages.next().await {
-            let (event, _) = self.entry(&message?)?;
+        loop {
+            let message = match time::timeout(SILENCE, messages.next()).await {
+                Ok(next) => next.ok_or("the consumer has ended")??,
+                Err(_) if stream.info().await?.state.last_sequence > self.seen => {
+                    return Err(SILENT.into());
+                }
+                Err(_) => continue,
+            };
+            let (event, _) = self.entry(&message)?;
             self.seen = self.seen.max(event.sequence);
             match event.value {
                 Some(_) => self.known.insert(event.key.clone(), event.sequence),
                 None => self.known.remove(&event.key),
             };
+            self.names.read(&event);
             self.inbox.push_log(EngineEvent::Log(event)).await;
         }
-        Err("the consumer has ended".into())
     }
 
     /// An entry, and how many follow.

@@ -26,6 +26,7 @@ use tokio::{
 use crate::{
     inbox::Inbox,
     log::{Log, Written},
+    names::{Names, node_subject, node_token},
 };
 
 /// The most packs that wait for the connection.
@@ -113,23 +114,32 @@ impl Queues {
     }
 }
 
+/// The names in the subjects of a node.
+pub(crate) struct Subjects {
+    pub(crate) cluster: String,
+    /// The name of this node.
+    pub(crate) node: String,
+    /// The names of the others.
+    pub(crate) names: Names,
+}
+
 /// Sends packs and writes until the node drops its ends of the queues, and both are empty.
 pub(crate) async fn run(
     client: async_nats::Client,
-    cluster: String,
+    subjects: Subjects,
     log: Log,
     inbox: Inbox,
     outgoings: Outgoings,
 ) {
     let (active, is_active) = watch::channel(0);
     let Outgoings { packs, writes, pack_bytes } = outgoings;
-    let sender = PackSender { client, cluster, inbox: inbox.clone(), pack_bytes, active };
+    let sender = PackSender { client, subjects, inbox: inbox.clone(), pack_bytes, active };
     tokio::join!(sender.run(packs), write_all(log, inbox, writes, is_active));
 }
 
 struct PackSender {
     client: async_nats::Client,
-    cluster: String,
+    subjects: Subjects,
     inbox: Inbox,
     pack_bytes: Arc<AtomicUsize>,
     /// The number of the last subscription that is active.
@@ -153,7 +163,12 @@ impl PackSender {
                 }
                 Outgoing::Pack { to, pack } => {
                     self.pack_bytes.fetch_sub(pack.len(), Relaxed);
-                    let subject = format!("{}.n.{to:016x}.l", self.cluster);
+                    // An incarnation that has ended has no name any more.
+                    let Some(token) = self.subjects.names.get(to) else {
+                        self.inbox.push_no_responders(to);
+                        continue;
+                    };
+                    let subject = format!("{}.l", node_subject(&self.subjects.cluster, &token, to));
                     let answer_to = format!("{answers}.{to:016x}");
                     let sent =
                         self.client.publish_with_reply(subject, answer_to, pack.into()).await;
@@ -174,7 +189,8 @@ impl PackSender {
         packs: &mpsc::Receiver<Outgoing>,
         incarnation: u64,
     ) -> Option<AbortOnDrop> {
-        let subject = format!("{}.n.{incarnation:016x}", self.cluster);
+        let token = node_token(&self.subjects.node);
+        let subject = node_subject(&self.subjects.cluster, &token, incarnation);
         let control = format!("{subject}.c");
         let arrived = Arc::new(Notify::new());
         let mut wait = Duration::from_millis(50);

@@ -4,10 +4,20 @@
 mod differential;
 #[path = "server/errors.rs"]
 mod errors;
+#[path = "server/faults.rs"]
+mod faults;
+#[path = "server/gate.rs"]
+mod gate;
 #[path = "server/nodes.rs"]
 mod nodes;
 #[path = "server/process.rs"]
 mod process;
+#[path = "server/rounds.rs"]
+mod rounds;
+#[path = "server/rules.rs"]
+mod rules;
+#[path = "server/stress.rs"]
+mod stress;
 
 use core::time::Duration;
 use std::time::Instant;

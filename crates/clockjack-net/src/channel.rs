@@ -9,7 +9,7 @@
 //! driver, which applies grants, answers and the end. One lock protects it; wakers and answers are
 //! used after it was released.
 
-use alloc::collections::BTreeMap;
+use alloc::{collections::BTreeMap, vec::Vec};
 use core::{
     mem,
     pin::Pin,
@@ -19,6 +19,8 @@ use core::{
 use clockjack_actor::TerminationCause;
 use clockjack_sync::{Arc, spin_lock::SpinLock};
 use clockjack_wire::{PendingReply, frame::Frame};
+
+use crate::window::OutLink;
 
 /// The number of messages that may be sent before the first grant.
 pub(crate) const WINDOW_FIRST: u64 = 64;
@@ -34,12 +36,18 @@ pub(crate) struct Outbound {
     pub(crate) export: u64,
     pub(crate) type_hash: u64,
     pub(crate) version: u16,
+    /// The window of all channels to the receiver.
+    pub(crate) link: Arc<OutLink>,
     state: SpinLock<OutboundState>,
 }
 
 #[derive(Default)]
 struct OutboundState {
+    /// The last number that the proxy has taken.
     sent: u64,
+    /// The last number that the driver has sent. It may be behind, and reports never say more: a
+    /// message that is sent after a report of it would count as lost.
+    pushed: u64,
     limit: u64,
     /// The last number that the receiver has confirmed.
     received: u64,
@@ -55,20 +63,42 @@ struct OutboundState {
 }
 
 impl Outbound {
-    pub(crate) fn new(id: u64, peer: u64, export: u64, type_hash: u64, version: u16) -> Self {
+    /// A channel to an export: the incarnation of its node, its number, and the type of its
+    /// messages with their version.
+    pub(crate) fn new(
+        id: u64,
+        (peer, export, type_hash): (u64, u64, u64),
+        version: u16,
+        link: Arc<OutLink>,
+    ) -> Self {
         let state = OutboundState { limit: WINDOW_FIRST, ..OutboundState::default() };
-        Self { id, peer, export, type_hash, version, state: SpinLock::new(state) }
+        Self { id, peer, export, type_hash, version, link, state: SpinLock::new(state) }
     }
 
-    /// The number of the next message, if there is credit.
-    pub(crate) fn take_number(&self) -> Option<u64> {
-        self.state.with(|state| {
+    /// The number of the next message, which counts so many bytes, if the windows of the channel
+    /// and of the link have credit.
+    pub(crate) fn take_number(&self, bytes: u64) -> Option<u64> {
+        // Only the proxy takes numbers: the credit that it finds stays, unless the channel ends.
+        let has_credit = self.state.with(|state| state.sent < state.limit && state.end.is_none());
+        if !has_credit || !self.link.reserve(bytes) {
+            return None;
+        }
+        let number = self.state.with(|state| {
             let has_credit = state.sent < state.limit && state.end.is_none();
             has_credit.then(|| {
                 state.sent += 1;
                 state.sent
             })
-        })
+        });
+        if number.is_none() {
+            self.link.give_back(bytes);
+        }
+        number
+    }
+
+    /// The driver has sent the message with this number.
+    pub(crate) fn pushed(&self, number: u64) {
+        self.state.with(|state| state.pushed = number);
     }
 
     /// Keeps the right to answer a request, and returns the number of the request. Gives it back if
@@ -93,13 +123,13 @@ impl Outbound {
         self.state.with(|state| mem::take(&mut state.replies))
     }
 
-    /// Forgets requests whose askers no longer wait.
-    pub(crate) fn drop_unwanted(&self) {
+    /// Forgets requests whose askers no longer wait; returns their numbers.
+    pub(crate) fn drop_unwanted(&self) -> Vec<u64> {
         let replies = self.take_requests();
         let (wanted, unwanted): (BTreeMap<_, _>, BTreeMap<_, _>) =
             replies.into_iter().partition(|(_, reply)| reply.is_wanted());
-        drop(unwanted);
         self.state.with(|state| state.replies.extend(wanted));
+        unwanted.into_keys().collect()
     }
 
     /// The receiver allows messages up to a number, and has got those up to another.
@@ -135,13 +165,13 @@ impl Outbound {
     /// what was sent last, if nothing was sent since the last tick.
     pub(crate) fn tick(&self) -> Option<Frame<'static>> {
         self.state.with(|state| {
-            let rests = mem::replace(&mut state.sent_at_tick, state.sent) == state.sent;
+            let rests = mem::replace(&mut state.sent_at_tick, state.pushed) == state.pushed;
             if state.end.is_some() {
                 None
             } else if !state.is_open {
                 Some(self.open())
-            } else if (rests && state.received < state.sent) || state.sent >= state.limit {
-                Some(Frame::Query { channel: self.id, sent: state.sent })
+            } else if (rests && state.received < state.pushed) || state.sent >= state.limit {
+                Some(Frame::Query { channel: self.id, sent: state.pushed })
             } else {
                 None
             }
@@ -158,23 +188,32 @@ impl Outbound {
     }
 }
 
-/// Completes when there is credit, or the channel has ended.
+/// Completes when there is credit, or the channel has ended. Other proxies may take the credit of
+/// the link in between: then it has to be waited for again.
 pub(crate) struct Credit(pub(crate) Arc<Outbound>);
 
 impl Future for Credit {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut waker = Some(cx.waker().clone());
-        let (poll, old) = self.0.state.with(|state| {
-            if state.sent < state.limit || state.end.is_some() {
-                (Poll::Ready(()), None)
-            } else {
-                (Poll::Pending, mem::replace(&mut state.credit_waker, waker.take()))
-            }
+        let (channel, link) = (&self.0, &self.0.link);
+        let waker = cx.waker().clone();
+        // Always, because the end of the channel wakes this one.
+        let (old, has_ended, has_credit) = channel.state.with(|state| {
+            let old = state.credit_waker.replace(waker);
+            (old, state.end.is_some(), state.sent < state.limit)
         });
         drop(old);
-        poll
+        if has_ended || (has_credit && link.wait(channel.id, cx.waker().clone()).is_err()) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Outbound {
+    fn drop(&mut self) {
+        self.link.forget(self.id);
     }
 }
 
@@ -218,6 +257,11 @@ impl Inbound {
         Self { received: 0, limit: WINDOW_FIRST }
     }
 
+    /// Whether a message with this number, or a later one, has arrived before.
+    pub(crate) fn has_arrived(&self, number: u64) -> bool {
+        number <= self.received
+    }
+
     /// A message with this number has arrived.
     pub(crate) fn arrive(&mut self, number: u64) -> Arrival {
         if number > self.limit {
@@ -257,11 +301,14 @@ impl Inbound {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use proptest::prelude::*;
 
     use super::*;
+    use crate::window::LINK_WINDOW;
+
+    fn outbound() -> Outbound {
+        Outbound::new(1, (2, 3, 4), 1, Arc::new(OutLink::new()))
+    }
 
     proptest! {
         /// Any losses, repetitions and reports: what is delivered is a subsequence in order, each
@@ -270,13 +317,13 @@ mod tests {
         fn every_number_is_delivered_once_or_counted_as_lost(
             steps in proptest::collection::vec((0..10_u8, any::<bool>()), 1..2_000),
         ) {
-            let outbound = Outbound::new(1, 2, 3, 4, 1);
+            let outbound = outbound();
             let mut inbound = Inbound::new();
             let (mut delivered, mut n_lost, mut sent) = (Vec::new(), 0, 0);
             for (step, is_lost) in steps {
                 match step {
                     0..=6 => {
-                        let Some(number) = outbound.take_number() else { continue };
+                        let Some(number) = outbound.take_number(1) else { continue };
                         sent = number;
                         if is_lost {
                             continue;
@@ -319,15 +366,39 @@ mod tests {
 
     #[test]
     fn a_sender_without_credit_gets_no_number() {
-        let outbound = Outbound::new(1, 2, 3, 4, 1);
-        let numbers: Vec<u64> = core::iter::from_fn(|| outbound.take_number()).collect();
+        let outbound = outbound();
+        let numbers: Vec<u64> = core::iter::from_fn(|| outbound.take_number(1)).collect();
         assert_eq!(numbers.len() as u64, WINDOW_FIRST);
         outbound.grant(WINDOW_FIRST, 10);
-        assert_eq!(outbound.take_number(), None, "the same grant again");
+        assert_eq!(outbound.take_number(1), None, "the same grant again");
         outbound.grant(WINDOW_FIRST + 1, 10);
-        assert_eq!(outbound.take_number(), Some(WINDOW_FIRST + 1));
+        assert_eq!(outbound.take_number(1), Some(WINDOW_FIRST + 1));
         outbound.grant(u64::MAX, 10);
         outbound.end(TerminationCause::Stopped);
-        assert_eq!(outbound.take_number(), None, "it has ended");
+        assert_eq!(outbound.take_number(1), None, "it has ended");
+    }
+
+    /// A message behind the report, in the mailbox of the driver, would count as lost.
+    #[test]
+    fn a_report_names_no_message_that_was_not_sent() {
+        let outbound = outbound();
+        outbound.grant(WINDOW_FIRST, 0);
+        while outbound.take_number(1).is_some() {}
+        let reported = |outbound: &Outbound| match outbound.tick() {
+            Some(Frame::Query { sent, .. }) => sent,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(reported(&outbound), 0);
+        outbound.pushed(WINDOW_FIRST);
+        assert_eq!(reported(&outbound), WINDOW_FIRST);
+    }
+
+    #[test]
+    fn a_channel_with_credit_waits_for_that_of_its_link() {
+        let outbound = outbound();
+        assert_eq!(outbound.take_number(LINK_WINDOW), Some(1));
+        assert_eq!(outbound.take_number(1), None, "the link is full");
+        outbound.link.grant(LINK_WINDOW + 1);
+        assert_eq!(outbound.take_number(1), Some(2), "no number was lost");
     }
 }

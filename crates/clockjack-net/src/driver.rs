@@ -5,7 +5,12 @@
 //! until the mailbox has been read up to the first of them. A tick per second renews the lease,
 //! repeats what was not confirmed, and checks the neighbour.
 
-use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
 use core::time::Duration;
 
 use clockjack_actor::{Actor, ActorRef, Context, Failure, Next, ReplyTo, Signal, TerminationCause};
@@ -18,12 +23,13 @@ use crate::{
     channel::Outbound,
     engine::{Connect, Engine, EngineEvent, Expected, LogWrite, Moment, Notify},
     error::FindErrorKind,
-    links::{Finds, Links},
+    links::{Finds, LinkTick, Links},
     log::{Change, Service, service_key},
     membership::{Membership, OwnChange},
     packs::{Packs, Pushed},
     share::ServiceChange,
-    shared::NetShared,
+    shared::{NetShared, SharedState},
+    window::OutLink,
 };
 
 /// How often the driver repeats what was not confirmed.
@@ -46,6 +52,8 @@ pub(crate) enum NetMsg {
         request: u64,
         body: Vec<u8>,
     },
+    /// Bytes of the link from a node were freed, enough for a grant.
+    Freed(u64),
     /// A target has taken its messages up to a number.
     Taken {
         from: u64,
@@ -169,6 +177,11 @@ impl Actor for Driver {
                     self.push(cx, from, &grant);
                 }
             }
+            NetMsg::Freed(from) => {
+                if let Some(grant) = self.links.freed(from) {
+                    self.push(cx, from, &grant);
+                }
+            }
             NetMsg::TargetEnded { from, channel, cause } => {
                 if let Some(end) = self.links.target_ended(from, channel, cause) {
                     self.push(cx, from, &end);
@@ -226,7 +239,9 @@ fn moment(now: TimerInstant) -> Moment {
 
 impl Driver {
     fn tick(&mut self, cx: &mut Context<'_, Self>, now: Moment) {
-        self.membership.tick(now, &mut self.writes);
+        if self.membership.tick(now, &mut self.writes) {
+            self.abandon_attempt();
+        }
         let (me, view) = (self.membership.me().incarnation(), &self.membership.view);
         if view.next_member(0) == Some(me) {
             // One member removes what lost ones have left behind, also what they wrote after their
@@ -234,20 +249,49 @@ impl Driver {
             // be lost, too.
             self.writes.extend(view.orphans().map(|service| end_of(service_key(service))));
         }
+        self.repeat_writes();
         self.write(now);
         if let Some(next) = self.membership.view.next_member(me) {
             self.push(cx, next, &Frame::Ping);
         }
-        let mut frames = Vec::new();
-        self.links.tick(&mut frames);
+        let LinkTick { frames, blocked } = self.links.tick();
         for (peer, frame) in frames {
             self.push(cx, peer, &frame);
         }
+        for peer in blocked {
+            let member = self.membership.view.member(peer);
+            if let Some(to) = member.map(|member| member.node.clone()) {
+                self.publish(&NetEvent::Blocked { to });
+            }
+        }
+        let (links, remote_proxies) = self.links.count();
+        let (members, lease_age) = (self.membership.view.members(), self.membership.lease_age(now));
+        self.shared.metrics.with(|metrics| {
+            (metrics.links, metrics.remote_proxies) = (links, remote_proxies);
+            metrics.members = members.members.len() as u64;
+            (metrics.log_sequence, metrics.lease_age) = (members.sequence, lease_age);
+        });
         for (peer, request, type_hash, name) in self.finds.pending() {
             self.push(cx, peer, &Frame::Find { request, type_hash, name: &name });
         }
         // Keys may have expired without a write.
         self.read(cx, now);
+    }
+
+    /// An attempt to join has failed: what was sent in its name belongs to no member.
+    fn abandon_attempt(&mut self) {
+        let me = self.membership.me();
+        if let Some(engine) = &mut self.engine {
+            engine.subscribe(me.incarnation());
+        }
+        let ended = self.shared.state.with(|state| {
+            state.me = me;
+            core::mem::take(&mut state.links)
+        });
+        drop(ended);
+        self.links.end_all(TerminationCause::SelfLost);
+        self.finds.end_all();
+        self.packs.clear();
     }
 
     /// Reads what the engine has received.
@@ -272,10 +316,19 @@ impl Driver {
         let own = self.membership.read(now, event, &mut changes, &mut self.writes);
         // The members first: a subscriber that hears of a change finds it there.
         let (me, members) = (self.membership.me(), self.membership.view.members());
-        self.shared.state.with(|state| {
+        // Links of nodes that are lost, to be dropped outside of the lock.
+        let ended: BTreeMap<u64, Arc<OutLink>> = self.shared.state.with(|state| {
             state.me = me.clone();
             state.members = members;
+            if matches!(own, Some(OwnChange::Lost(_))) {
+                // Another incarnation has links of its own.
+                return core::mem::take(&mut state.links);
+            }
+            let SharedState { links, members, .. } = state;
+            let is_lost = |peer| !members.members.iter().any(|one| one.node.incarnation() == peer);
+            links.extract_if(.., |peer, _| is_lost(*peer)).collect()
         });
+        drop(ended);
         if let (Some(OwnChange::Taken | OwnChange::Lost(_)), Some(engine)) =
             (&own, &mut self.engine)
         {
@@ -285,6 +338,7 @@ impl Driver {
             self.links.end_all(TerminationCause::SelfLost);
             self.finds.end_all();
             self.packs.clear();
+            self.shared.metrics.with(|metrics| metrics.rejoins += 1);
             self.publish(&NetEvent::Lost(old.clone()));
             // The event above has said it.
             changes.retain(|change| match change {
@@ -318,6 +372,7 @@ impl Driver {
                 self.links.end_peer(peer, TerminationCause::NodeLost);
                 self.finds.end_peer(peer);
                 self.packs.remove(peer);
+                self.shared.metrics.with(|metrics| metrics.members_lost += 1);
                 self.publish(&NetEvent::MemberDown(member));
             }
             Change::ServiceUp(service) if service.incarnation != me => {
@@ -355,13 +410,31 @@ impl Driver {
     /// Writes services of this node, which is a member, to the log.
     fn announce(&mut self, now: Moment, services: &[(String, u64, u64)]) {
         let incarnation = self.membership.me().incarnation();
-        for (key, type_hash, export) in services {
+        let writes = services.iter().map(|(key, type_hash, export)| {
             let (key, type_hash, export) = (key.clone(), *type_hash, *export);
-            let key = service_key(&Service { key, type_hash, incarnation, export });
-            let (value, expected) = (Some(Vec::new()), Expected::Any);
-            self.writes.push(LogWrite { key, value, expected, ttl: None });
-        }
+            begin_of(service_key(&Service { key, type_hash, incarnation, export }))
+        });
+        self.writes.extend(writes);
         self.write(now);
+    }
+
+    /// Writes again what the log does not show: the write of a service, or of its end, was lost or
+    /// is on its way. A service that is written twice changes nothing.
+    fn repeat_writes(&mut self) {
+        if !self.membership.is_member() {
+            return;
+        }
+        let incarnation = self.membership.me().incarnation();
+        let in_log = self.membership.view.services_of(incarnation);
+        let in_log: BTreeSet<(&str, u64, u64)> =
+            in_log.map(|one| (&*one.key, one.type_hash, one.export)).collect();
+        let here = self.registered.iter().map(|(key, hash, export)| (&**key, *hash, *export));
+        let here: BTreeSet<(&str, u64, u64)> = here.collect();
+        let key_of = |&(key, type_hash, export): &(&str, u64, u64)| {
+            service_key(&Service { key: String::from(key), type_hash, incarnation, export })
+        };
+        self.writes.extend(here.difference(&in_log).map(key_of).map(begin_of));
+        self.writes.extend(in_log.difference(&here).map(key_of).map(end_of));
     }
 
     fn withdraw(&mut self, now: Moment, entry: (String, u64, u64)) {
@@ -412,6 +485,12 @@ impl Driver {
         request: u64,
         body: &[u8],
     ) {
+        if self.links.outbound(channel.peer, channel.id).is_none() {
+            // The node is lost, or this one was and has joined again: the peer does not know the
+            // channel under the new incarnation, and the message would count on a new link.
+            self.shared.metrics.with(|metrics| metrics.unsent += 1);
+            return;
+        }
         let message = Message {
             channel: channel.id,
             number,
@@ -422,6 +501,9 @@ impl Driver {
             trace: None,
             body,
         };
+        channel.pushed(number);
+        self.links.sent(channel.peer, body);
+        self.shared.metrics.with(|metrics| metrics.messages_out += 1);
         self.push(cx, channel.peer, &Frame::Message(message));
     }
 
@@ -460,8 +542,7 @@ impl Driver {
         let me = self.membership.me().incarnation();
         match self.packs.push(me, to, frame) {
             Pushed::Full(packs) => {
-                let Some(engine) = &mut self.engine else { return };
-                packs.into_iter().for_each(|pack| engine.publish(to, pack));
+                packs.into_iter().for_each(|pack| self.send_pack(to, pack));
             }
             Pushed::First => {
                 if cx.self_ref().tell(NetMsg::Flush).is_err() {
@@ -473,26 +554,34 @@ impl Driver {
     }
 
     fn flush(&mut self) {
-        let Some(engine) = &mut self.engine else { return };
         for (to, pack) in self.packs.take() {
-            engine.publish(to, pack);
+            self.send_pack(to, pack);
         }
+    }
+
+    fn send_pack(&mut self, to: u64, pack: Vec<u8>) {
+        let Some(engine) = &mut self.engine else { return };
+        self.shared.metrics.with(|metrics| {
+            metrics.packs_out += 1;
+            metrics.bytes_out += pack.len() as u64;
+        });
+        engine.publish(to, pack);
     }
 
     /// Reads the frames of a pack. A pack that is not from a member, or not for this incarnation,
     /// is dropped: nothing follows the end of an incarnation.
     fn read_pack(&mut self, cx: &mut Context<'_, Self>, now: Moment, bytes: &[u8]) {
-        let Ok(pack) = Pack::read(bytes) else {
-            self.links.n_stale += 1;
-            return;
-        };
+        let Ok(pack) = Pack::read(bytes) else { return self.refuse_pack() };
         let from = pack.from;
         let member = self.membership.view.member(from).map(|member| member.node.clone());
         let is_for_me = pack.to == self.membership.me().incarnation();
         let Some(node) = member.filter(|_| is_for_me && !self.links.is_muted(from, now)) else {
-            self.links.n_stale += 1;
-            return;
+            return self.refuse_pack();
         };
+        self.shared.metrics.with(|metrics| {
+            metrics.packs_in += 1;
+            metrics.bytes_in += bytes.len() as u64;
+        });
         self.membership.heard(from);
         for frame in pack {
             let is_valid = match frame {
@@ -506,27 +595,47 @@ impl Driver {
         }
     }
 
+    fn refuse_pack(&self) {
+        self.shared.metrics.with(|metrics| metrics.packs_refused += 1);
+    }
+
+    /// Messages of a node were lost.
+    fn count_lost(&mut self, from: &NodeId, n: u64) {
+        if n > 0 {
+            self.shared.metrics.with(|metrics| metrics.lost += n);
+            self.publish(&NetEvent::Gap { from: from.clone(), n });
+        }
+    }
+
     /// Handles a frame; returns whether the peer kept to the rules.
     fn read_frame(&mut self, cx: &mut Context<'_, Self>, node: &NodeId, frame: Frame<'_>) -> bool {
         let from = node.incarnation();
         match frame {
             Frame::Message(message) => {
-                let Some(n_lost) = self.links.message(from, &message) else { return false };
-                if n_lost > 0 {
-                    self.publish(&NetEvent::Gap { from: node.clone(), n: n_lost });
-                }
+                let me = cx.self_ref();
+                let Some(n_lost) = self.links.message(from, &message, &me) else { return false };
+                self.shared.metrics.with(|metrics| metrics.messages_in += 1);
+                self.count_lost(node, n_lost);
             }
             Frame::Open { channel, export, type_hash, version } => {
                 self.open(cx, from, channel, export, type_hash, version);
             }
             Frame::Query { channel, sent } => {
                 let (answer, n_lost) = self.links.query(from, channel, sent);
-                if n_lost > 0 {
-                    self.publish(&NetEvent::Gap { from: node.clone(), n: n_lost });
-                }
+                self.count_lost(node, n_lost);
                 self.push(cx, from, &answer);
             }
             Frame::Close { channel } => self.links.close(from, channel),
+            Frame::LinkQuery { sent } => {
+                let grant = self.links.link_query(from, sent, &cx.self_ref());
+                self.push(cx, from, &grant);
+            }
+            Frame::LinkGrant { limit, received } => {
+                let gets_on = self.links.link_grant(from, limit, received);
+                let event = gets_on.then(|| NetEvent::Unblocked { to: node.clone() });
+                event.iter().for_each(|event| self.publish(event));
+            }
+            Frame::Forget { channel, request } => self.links.forget(from, channel, request),
             Frame::Grant { channel, limit, received } => {
                 if let Some(channel) = self.links.outbound(from, channel) {
                     channel.grant(limit, received);
@@ -601,6 +710,10 @@ impl Driver {
         };
         self.push(cx, from, &answer);
     }
+}
+
+fn begin_of(key: String) -> LogWrite {
+    LogWrite { key, value: Some(Vec::new()), expected: Expected::Any, ttl: None }
 }
 
 fn end_of(key: String) -> LogWrite {

@@ -22,6 +22,18 @@ pub enum NetEvent {
         /// How many.
         n: u64,
     },
+    /// Messages for a node wait, because its actors have not taken
+    /// [`LINK_WINDOW`](crate::LINK_WINDOW) bytes for a second. The mailboxes of remote proxies fill
+    /// meanwhile, and then `tell` is refused as full.
+    Blocked {
+        /// The node that the messages are for.
+        to: NodeId,
+    },
+    /// The actors of a node have taken enough: messages for it are sent again.
+    Unblocked {
+        /// The node that the messages are for.
+        to: NodeId,
+    },
     /// A node has broken the rules of the protocol repeatedly; its frames are ignored for a minute.
     Muted(NodeId),
     /// The connection to the server is lost. Messages to other nodes wait in their windows, and the

@@ -8,9 +8,11 @@
 //! # Guarantees
 //!
 //! * **tell**: at most once, and in order per sender and target. What is lost is counted by the
-//!   receiver: [`NetEvent::Gap`]. A slow target fills the window of its channel, then the mailbox
-//!   of the proxy; then `tell` returns "full" and `send` waits.
-//! * **ask**: completes once, by its deadline; at once if the remote actor or its node is lost.
+//!   receiver: [`NetEvent::Gap`]. A slow target fills the window of its channel, and all slow
+//!   targets of a node together that of the link; then the mailbox of the proxy fills, `tell`
+//!   returns "full" and `send` waits. [`Net::metrics`] and [`NetEvent::Blocked`] say so.
+//! * **ask**: completes once, by its deadline; at once if the remote actor or its node is lost. A
+//!   request whose ask is over is not sent, or is dropped where it waits, within about a second.
 //! * **watch**: the end is reported exactly once.
 //!   [`Terminated::cause`](clockjack_actor::Terminated) tells a stop from a lost node.
 //! * **members and services**: every node reads them from one log, in one order. A node whose lease
@@ -38,6 +40,7 @@ mod links;
 mod log;
 mod membership;
 mod memory;
+mod metrics;
 mod net;
 mod node;
 mod packs;
@@ -45,6 +48,7 @@ mod proxy;
 mod receiver;
 mod share;
 mod shared;
+mod window;
 
 pub use address::Address;
 pub use clockjack_wire as wire;
@@ -52,9 +56,11 @@ pub use config::NetConfig;
 pub use error::{ExportError, FindError, JoinError, Unreachable};
 pub use event::NetEvent;
 pub use links::CHANNELS_MAX;
-pub use log::{LOG_VALUE_MAX, LogEvent};
+pub use log::{LOG_VALUE_MAX, LogEntry, LogEvent};
 pub use memory::{LOG_KEPT_MAX, MemoryServer, PACKS_WAITING_MAX};
+pub use metrics::NetMetrics;
 pub use net::{Find, Net};
 pub use node::{Member, Members, NODE_NAME_MAX, NodeId, ParseError};
 pub use share::Shared;
 pub use shared::EXPORTS_MAX;
+pub use window::LINK_WINDOW;

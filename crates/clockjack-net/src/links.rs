@@ -9,9 +9,11 @@ use clockjack_wire::frame::{EndCause, Frame, Message};
 
 use crate::{
     channel::{Arrival, Inbound, Outbound},
+    driver::NetMsg,
     engine::Moment,
     error::FindErrorKind,
     receiver::{Delivery, Route},
+    window::{InLink, OutLink, cost},
 };
 
 /// The most channels that one node may have open to this one.
@@ -31,17 +33,39 @@ const MUTED_FOR: Duration = Duration::from_secs(60);
 pub(crate) struct Links {
     links: BTreeMap<u64, Link>,
     n_ticks: u64,
-    /// Packs that were dropped: not for this incarnation, not from a member, or not a pack.
-    pub(crate) n_stale: u64,
 }
 
 #[derive(Default)]
 struct Link {
     outbound: BTreeMap<u64, Arc<Outbound>>,
     inbound: BTreeMap<u64, InboundChannel>,
+    sending: Option<Sending>,
+    receiving: Option<Arc<InLink>>,
     n_broken_rules: u32,
     broken_since: Moment,
     muted_until: Option<Moment>,
+}
+
+/// What the driver knows about the window of a link to another node.
+struct Sending {
+    window: Arc<OutLink>,
+    /// The bytes of messages that were sent.
+    sent: u64,
+    /// What the receiver has confirmed.
+    received: u64,
+    /// What was sent at the last tick, to see whether the link rests.
+    sent_at_tick: u64,
+    /// Whether subscribers know that the window is full.
+    is_blocked: bool,
+}
+
+/// What a tick of the links has found.
+#[derive(Default)]
+pub(crate) struct LinkTick {
+    /// What has to be sent.
+    pub(crate) frames: Vec<(u64, Frame<'static>)>,
+    /// The nodes whose window has been full for a second.
+    pub(crate) blocked: Vec<u64>,
 }
 
 struct InboundChannel {
@@ -58,6 +82,13 @@ impl Links {
 
     pub(crate) fn add_outbound(&mut self, channel: Arc<Outbound>) {
         let link = self.links.entry(channel.peer).or_default();
+        link.sending.get_or_insert_with(|| Sending {
+            window: channel.link.clone(),
+            sent: 0,
+            received: 0,
+            sent_at_tick: 0,
+            is_blocked: false,
+        });
         link.outbound.insert(channel.id, channel);
     }
 
@@ -111,8 +142,22 @@ impl Links {
     /// Delivers a message. Returns how many were lost before it, or `None` if the sender had no
     /// credit for it. A message of a channel that was not opened is lost: its sender numbers on,
     /// and the gap is counted when the channel is open.
-    pub(crate) fn message(&mut self, from: u64, message: &Message<'_>) -> Option<u64> {
-        let Some(channel) = self.channel(from, message.channel) else { return Some(0) };
+    pub(crate) fn message(
+        &mut self,
+        from: u64,
+        message: &Message<'_>,
+        driver: &ActorRef<NetMsg>,
+    ) -> Option<u64> {
+        let link = self.links.entry(from).or_default();
+        let open = link.inbound.get(&message.channel);
+        if open.is_some_and(|open| open.numbers.has_arrived(message.number)) {
+            // Its bytes were counted.
+            return Some(0);
+        }
+        let window =
+            link.receiving.get_or_insert_with(|| Arc::new(InLink::new(from, driver.clone())));
+        let held = InLink::arrive(window, cost(message.body))?;
+        let Some(channel) = link.inbound.get_mut(&message.channel) else { return Some(0) };
         let n_lost = match channel.numbers.arrive(message.number) {
             Arrival::Next { n_lost } => n_lost,
             Arrival::Repeated => return Some(0),
@@ -125,6 +170,7 @@ impl Links {
             version: message.version,
             time_left: message.time_left_ms.map(Duration::from_millis),
             body: message.body.to_vec(),
+            held,
         };
         // The receiver has stopped if its target has; it makes a dead letter of what it had.
         channel.receiver.tell_or_dead_letter(delivery);
@@ -145,6 +191,59 @@ impl Links {
             Some(cause) => (Frame::End { channel, cause }, n_lost),
             None => (open.numbers.grant(channel), n_lost),
         }
+    }
+
+    /// The bytes of a message were sent to a node.
+    pub(crate) fn sent(&mut self, to: u64, body: &[u8]) {
+        if let Some(link) = self.links.get_mut(&to).and_then(|link| link.sending.as_mut()) {
+            link.sent += cost(body);
+        }
+    }
+
+    /// The sender reports how many bytes it has sent on its link. Returns the answer.
+    pub(crate) fn link_query(
+        &mut self,
+        from: u64,
+        sent: u64,
+        driver: &ActorRef<NetMsg>,
+    ) -> Frame<'static> {
+        let link = self.links.entry(from).or_default();
+        // All messages of the link may be lost.
+        let window =
+            link.receiving.get_or_insert_with(|| Arc::new(InLink::new(from, driver.clone())));
+        window.sender_reports(sent);
+        window.grant()
+    }
+
+    /// Bytes of a link were freed, enough for a grant.
+    pub(crate) fn freed(&mut self, from: u64) -> Option<Frame<'static>> {
+        Some(self.links.get(&from)?.receiving.as_ref()?.grant())
+    }
+
+    /// A node allows bytes up to a number. Returns whether subscribers know that the window
+    /// is full, and it is not any more.
+    pub(crate) fn link_grant(&mut self, from: u64, limit: u64, received: u64) -> bool {
+        let Some(link) = self.links.get_mut(&from).and_then(|link| link.sending.as_mut()) else {
+            return false;
+        };
+        // No more than was sent: the receiver is not trusted.
+        link.received = link.received.max(received.min(link.sent));
+        link.window.grant(limit);
+        link.is_blocked && link.window.has_credit() && core::mem::take(&mut link.is_blocked)
+    }
+
+    /// Nobody waits for the answer to a request of another node.
+    pub(crate) fn forget(&mut self, from: u64, channel: u64, request: u64) {
+        if let Some(open) = self.channel(from, channel) {
+            // It goes before the messages that wait. The receiver may have stopped.
+            drop(open.receiver.tell_control(Delivery::Forget(request)));
+        }
+    }
+
+    /// How many links there are, and how many remote proxies.
+    pub(crate) fn count(&self) -> (u64, u64) {
+        let proxies = self.links.values().map(|link| link.outbound.len() as u64).sum();
+        (self.links.len() as u64, proxies)
     }
 
     /// A target has taken messages. Returns the grant, if the limit has risen.
@@ -174,11 +273,20 @@ impl Links {
     }
 
     /// Collects what has to be repeated, and forgets requests that nobody waits for.
-    pub(crate) fn tick(&mut self, frames: &mut Vec<(u64, Frame<'static>)>) {
+    pub(crate) fn tick(&mut self) -> LinkTick {
         self.n_ticks += 1;
-        for (peer, link) in &self.links {
+        let LinkTick { mut frames, mut blocked } = LinkTick::default();
+        for (peer, link) in &mut self.links {
+            if let Some(sending) = &mut link.sending {
+                frames.extend(sending.tick().map(|frame| (*peer, frame)));
+                if sending.window.tick() && !core::mem::replace(&mut sending.is_blocked, true) {
+                    blocked.push(*peer);
+                }
+            }
             for channel in link.outbound.values() {
-                channel.drop_unwanted();
+                let id = channel.id;
+                let over = channel.drop_unwanted().into_iter();
+                frames.extend(over.map(|request| (*peer, Frame::Forget { channel: id, request })));
                 frames.extend(channel.tick().map(|frame| (*peer, frame)));
             }
             for (id, channel) in &link.inbound {
@@ -191,6 +299,7 @@ impl Links {
                 }
             }
         }
+        LinkTick { frames, blocked }
     }
 
     /// Ends everything from and to a node.
@@ -225,6 +334,16 @@ impl Links {
         link.n_broken_rules = 0;
         link.muted_until = Some(now.after(MUTED_FOR));
         true
+    }
+}
+
+impl Sending {
+    /// The report that a tick sends, if the receiver has not confirmed what was sent last, or if
+    /// there is no credit: its grant may be lost.
+    fn tick(&mut self) -> Option<Frame<'static>> {
+        let rests = core::mem::replace(&mut self.sent_at_tick, self.sent) == self.sent;
+        let is_due = (rests && self.received < self.sent) || !self.window.has_credit();
+        is_due.then_some(Frame::LinkQuery { sent: self.sent })
     }
 }
 

@@ -31,6 +31,49 @@ pub struct LogEvent {
     pub value: Option<Vec<u8>>,
 }
 
+/// What an entry of the log says: [`LogEvent::entry`]. For tools that show the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogEntry {
+    /// A node has joined, if it is a member since this entry; otherwise it has renewed its lease.
+    Member(Member),
+    /// The membership of this incarnation has ended.
+    MemberEnded(u64),
+    /// An incarnation offers a service.
+    Service {
+        /// The key.
+        key: String,
+        /// The incarnation.
+        incarnation: u64,
+    },
+    /// An incarnation does not offer a service any more.
+    ServiceEnded {
+        /// The key.
+        key: String,
+        /// The incarnation.
+        incarnation: u64,
+    },
+}
+
+impl LogEvent {
+    /// What the entry says; `None` if no node has written it.
+    #[must_use]
+    pub fn entry(&self) -> Option<LogEntry> {
+        Some(match (parse_key(&self.key)?, &self.value) {
+            (LogKey::Live(incarnation), Some(value)) => {
+                LogEntry::Member(read_member(incarnation, self.sequence, value)?)
+            }
+            (LogKey::Live(incarnation), None) => LogEntry::MemberEnded(incarnation),
+            (LogKey::Service(Service { key, incarnation, .. }), Some(_)) => {
+                LogEntry::Service { key, incarnation }
+            }
+            (LogKey::Service(Service { key, incarnation, .. }), None) => {
+                LogEntry::ServiceEnded { key, incarnation }
+            }
+        })
+    }
+}
+
 /// A service that a member offers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Service {
@@ -243,7 +286,7 @@ impl LogView {
     }
 
     /// All services of an incarnation that have a key, also those of one that has ended.
-    fn services_of(&self, incarnation: u64) -> impl Iterator<Item = &Service> {
+    pub(crate) fn services_of(&self, incarnation: u64) -> impl Iterator<Item = &Service> {
         self.services.iter().filter(move |service| service.incarnation == incarnation)
     }
 
@@ -369,6 +412,25 @@ mod tests {
                 _ => prop_assert!(false, "it is no service"),
             }
         }
+    }
+
+    #[test]
+    fn an_entry_says_who_has_joined_and_what_is_offered() {
+        let entry =
+            |key: String, value: Option<Vec<u8>>| LogEvent { sequence: 9, key, value }.entry();
+        let joined = entry(live_key(7), member_value("a", &[], 0));
+        let Some(LogEntry::Member(member)) = joined else { panic!("{joined:?}") };
+        assert_eq!((member.node.name(), member.node.incarnation(), member.since), ("a", 7, 9));
+        let renewed = entry(live_key(7), member_value("a", &[], 3));
+        assert!(matches!(renewed, Some(LogEntry::Member(member)) if member.since == 3));
+        assert_eq!(entry(live_key(7), None), Some(LogEntry::MemberEnded(7)));
+        let (key, incarnation) = (String::from("a b"), 7);
+        let offered = entry(service_key(&service(&key, 7, 1)), Some(Vec::new()));
+        assert_eq!(offered, Some(LogEntry::Service { key: key.clone(), incarnation }));
+        let ended = entry(service_key(&service(&key, 7, 1)), None);
+        assert_eq!(ended, Some(LogEntry::ServiceEnded { key, incarnation }));
+        assert_eq!(entry("live.zz".into(), Some(Vec::new())), None);
+        assert_eq!(entry(live_key(7), Some(vec![0xff; 9])), None);
     }
 
     #[test]

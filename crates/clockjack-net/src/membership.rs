@@ -12,7 +12,9 @@
 //!    has read. So a key that has ended is never revived.
 //! 3. An acknowledgement proves nothing, and is not even read: a node trusts only what it reads of
 //!    its own key. When it reads the end, it draws another incarnation and begins again.
-//! 4. A member whose subject had no subscriber for a while is removed by the member that notices,
+//! 4. An attempt to join that was not read is repeated as another incarnation: the log may have had
+//!    the key, and ended it. The key of the attempt is removed, in case that it is there.
+//! 5. A member whose subject had no subscriber for a while is removed by the member that notices,
 //!    with the same condition as in rule 2: a renewal in between wins.
 
 use alloc::{collections::BTreeMap, vec::Vec};
@@ -29,6 +31,9 @@ use crate::{
 
 /// The longest time between two failed attempts to reach a member that still count as one silence.
 const SILENCE_GAP: Duration = Duration::from_millis(1_500);
+
+/// How many attempts to join a node makes within the time of a lease.
+const JOINS_PER_LEASE: u32 = 3;
 
 /// What this node learned about its own membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +60,8 @@ pub(crate) struct Membership {
     state: State,
     /// When the key was last created or renewed.
     written: Moment,
+    /// The last entry of the key that was read, and when.
+    read: (Option<u64>, Moment),
     /// Members whose subject has no subscriber: since when, and until when.
     silent: BTreeMap<u64, (Moment, Moment)>,
     pub(crate) view: LogView,
@@ -74,6 +81,7 @@ impl Membership {
             me,
             state: State::Joining,
             written: Moment::default(),
+            read: (None, Moment::default()),
             silent: BTreeMap::new(),
             view: LogView::default(),
         }
@@ -85,6 +93,11 @@ impl Membership {
 
     pub(crate) fn is_member(&self) -> bool {
         self.state == State::Member
+    }
+
+    /// How long ago the last renewal of the lease was read; zero for a node that is no member.
+    pub(crate) fn lease_age(&self, now: Moment) -> Duration {
+        if self.is_member() { now.since(self.read.1) } else { Duration::ZERO }
     }
 
     /// Creates the key of this incarnation.
@@ -115,6 +128,10 @@ impl Membership {
             }
             EngineEvent::LogReplaced => self.view.reset(changes),
             _ => return None,
+        }
+        let renewed = self.view.renewed(self.me);
+        if self.read.0 != renewed {
+            self.read = (renewed, now);
         }
         let own = self.view.member(self.me);
         let is_taken = own.is_some_and(|member| member.node.name() != self.config.name);
@@ -157,18 +174,28 @@ impl Membership {
         self.silent.remove(&incarnation);
     }
 
-    /// Renews the lease, and removes members that have been silent for too long.
-    pub(crate) fn tick(&mut self, now: Moment, writes: &mut Vec<LogWrite>) {
-        if now.since(self.written) >= self.config.renew_every {
-            match (self.state, self.view.renewed(self.me)) {
-                (State::Joining, _) => self.join(now, writes),
-                (State::Member, Some(sequence)) => {
-                    self.written = now;
-                    writes.push(self.own_key(Expected::Sequence(sequence)));
-                }
-                _ => {}
-            }
+    /// Renews the lease, and removes members that have been silent for too long. Returns whether
+    /// the node joins as another incarnation from now on.
+    pub(crate) fn tick(&mut self, now: Moment, writes: &mut Vec<LogWrite>) -> bool {
+        let elapsed = now.since(self.written);
+        let is_late =
+            self.state == State::Joining && elapsed >= self.config.lease / JOINS_PER_LEASE;
+        if is_late {
+            writes.push(self.own_end());
+            self.me = draw(&mut self.random);
+            self.join(now, writes);
+        } else if elapsed >= self.config.renew_every
+            && self.state == State::Member
+            && let Some(sequence) = self.view.renewed(self.me)
+        {
+            self.written = now;
+            writes.push(self.own_key(Expected::Sequence(sequence)));
         }
+        self.evict(now, writes);
+        is_late
+    }
+
+    fn evict(&mut self, now: Moment, writes: &mut Vec<LogWrite>) {
         let (view, config) = (&self.view, &self.config);
         self.silent.retain(|incarnation, (first, last)| {
             let Some(sequence) = view.renewed(*incarnation) else { return false };
@@ -189,9 +216,12 @@ impl Membership {
     pub(crate) fn leave(&mut self, writes: &mut Vec<LogWrite>) {
         if self.state != State::Left {
             self.state = State::Left;
-            let key = live_key(self.me);
-            writes.push(LogWrite { key, value: None, expected: Expected::Any, ttl: None });
+            writes.push(self.own_end());
         }
+    }
+
+    fn own_end(&self) -> LogWrite {
+        LogWrite { key: live_key(self.me), value: None, expected: Expected::Any, ttl: None }
     }
 }
 
@@ -259,6 +289,32 @@ mod tests {
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), 50 * 49);
+    }
+
+    /// The log may have had the key and ended it, and the node may not have read either.
+    #[test]
+    fn an_attempt_to_join_that_was_not_read_is_repeated_as_another_incarnation() {
+        let mut membership = Membership::new(NetConfig::new("a"), 1);
+        let (mut writes, old) = (vec![], membership.me());
+        membership.join(at(0), &mut writes);
+        let first = writes.pop().expect("it creates its key");
+        assert!(!membership.tick(at(4), &mut writes), "it is too early");
+        assert_eq!(writes, []);
+        assert!(membership.tick(at(5), &mut writes));
+        assert_eq!((&writes[0].key, &writes[0].value), (&first.key, &None));
+        let new = membership.me();
+        assert_ne!(new, old);
+        assert_eq!(
+            (&writes[1].key, writes[1].expected),
+            (&live_key(new.incarnation()), Expected::Absent)
+        );
+        // The first attempt is read late.
+        let late = log(1, first.key, first.value);
+        assert_eq!(membership.read(at(5), &late, &mut vec![], &mut vec![]), None);
+        let entry = log(2, writes[1].key.clone(), writes[1].value.clone());
+        let own = membership.read(at(5), &entry, &mut vec![], &mut vec![]);
+        assert_eq!(own, Some(OwnChange::Joined));
+        assert!(!membership.tick(at(60), &mut writes), "a member has joined");
     }
 
     #[test]

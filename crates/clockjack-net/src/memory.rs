@@ -64,6 +64,10 @@ struct Connection {
     is_notified: bool,
     /// The node hears nothing more, and its writes are ignored.
     is_cut: bool,
+    /// The node does not reach the server, and knows it.
+    is_offline: bool,
+    /// The node reaches the server again, and has not read it yet.
+    is_back: bool,
 }
 
 impl MemoryServer {
@@ -84,6 +88,8 @@ impl MemoryServer {
                 notify,
                 is_notified: false,
                 is_cut: false,
+                is_offline: false,
+                is_back: false,
             };
             state.connections.insert(state.n_connections, connection);
             state.n_connections
@@ -110,6 +116,22 @@ impl MemoryServer {
             let connections = state.connections.values_mut();
             for one in connections.filter(|one| one.incarnation == incarnation) {
                 one.is_cut = true;
+            }
+        });
+    }
+
+    /// Cuts an incarnation off from the server, as if its cable was unplugged, or lets it reach the
+    /// server again, as after a reconnect. What it sends or writes meanwhile is lost, and so are
+    /// packs for it, of which their senders learn nothing. For tests.
+    pub fn set_offline(&self, incarnation: u64, is_offline: bool) {
+        self.change(|state| {
+            let connections = state.connections.values_mut();
+            for one in connections.filter(|one| one.incarnation == incarnation) {
+                if is_offline && !one.is_offline {
+                    one.events.push_back(EngineEvent::Disconnected);
+                }
+                one.is_back |= one.is_offline && !is_offline;
+                one.is_offline = is_offline;
             }
         });
     }
@@ -186,7 +208,8 @@ impl ServerState {
     fn take_notifies(&mut self) -> Vec<Notify> {
         let sequence = self.sequence;
         let has_news = |one: &&mut Connection| {
-            !one.is_cut && !one.is_notified && (one.read < sequence || !one.events.is_empty())
+            let is_behind = one.is_back || (one.read < sequence && !one.is_offline);
+            !one.is_cut && !one.is_notified && (is_behind || !one.events.is_empty())
         };
         let mut notifies = Vec::new();
         for one in self.connections.values_mut().filter(has_news) {
@@ -253,7 +276,8 @@ impl ServerState {
             }
             return;
         };
-        if self.blocked.contains(&(from, *target_id)) || target.events.len() >= PACKS_WAITING_MAX {
+        let is_lost = target.is_offline || self.blocked.contains(&(from, *target_id));
+        if is_lost || target.events.len() >= PACKS_WAITING_MAX {
             self.n_packs_dropped += 1;
         } else {
             target.events.push_back(EngineEvent::Pack(pack));
@@ -265,9 +289,18 @@ impl ServerState {
             return Vec::new();
         };
         one.is_notified = false;
+        if one.is_offline {
+            return mem::take(&mut one.events).into();
+        }
         let mut events = Vec::new();
+        let is_back = mem::take(&mut one.is_back);
+        if is_back {
+            // What was received before comes first.
+            events.extend(mem::take(&mut one.events));
+            events.push(EngineEvent::Reconnected);
+        }
         let oldest = self.log.front().map_or(self.sequence, |event| event.sequence);
-        if one.read + 1 < oldest {
+        if is_back || one.read + 1 < oldest {
             let entry_of = |(key, entry): (&String, &Entry)| LogEvent {
                 sequence: entry.sequence,
                 key: key.clone(),
@@ -302,6 +335,15 @@ impl MemoryEngine {
             }
         });
     }
+
+    /// As [`change`](Self::change), unless the node does not reach the server.
+    fn send(&self, change: impl FnOnce(&mut ServerState)) {
+        self.change(|state| {
+            if state.connections.get(&self.connection).is_some_and(|one| !one.is_offline) {
+                change(state);
+            }
+        });
+    }
 }
 
 impl Engine for MemoryEngine {
@@ -315,11 +357,11 @@ impl Engine for MemoryEngine {
     }
 
     fn publish(&mut self, to: u64, pack: Vec<u8>) {
-        self.change(|state| state.publish(self.connection, to, pack));
+        self.send(|state| state.publish(self.connection, to, pack));
     }
 
     fn write(&mut self, now: Moment, write: LogWrite) {
-        self.change(|state| {
+        self.send(|state| {
             state.advance(now);
             state.write(write);
         });

@@ -18,8 +18,8 @@ use clockjack_sync::{Arc, spin_lock::SpinLock};
 use clockjack_wire::{Wire, frame::EXPORT_NAME_MAX};
 
 use crate::{
-    Address, ExportError, FindError, JoinError, Members, MemoryServer, NetConfig, NetEvent, NodeId,
-    Shared, Unreachable,
+    Address, ExportError, FindError, JoinError, Members, MemoryServer, NetConfig, NetEvent,
+    NetMetrics, NodeId, Shared, Unreachable,
     channel::Outbound,
     driver::{Driver, NetMsg},
     engine::Connect,
@@ -118,8 +118,12 @@ impl Net {
         }
         let membership = Membership::new(config.clone(), connect.join_number());
         let state = SharedState::new(membership.me(), membership.view.members());
-        let shared =
-            Arc::new(NetShared { system: system.clone(), config, state: SpinLock::new(state) });
+        let shared = Arc::new(NetShared {
+            system: system.clone(),
+            config,
+            state: SpinLock::new(state),
+            metrics: Arc::new(SpinLock::new(NetMetrics::default())),
+        });
         let driver = Driver::new(shared.clone(), membership, Box::new(connect));
         let props = Props::once(driver).mailbox(Mailbox::unbounded());
         match system.spawn_system("net", props) {
@@ -159,6 +163,7 @@ impl Net {
             return Err(ExportError(ExportErrorKind::Stopped));
         }
         let (target, watched) = (actor.clone(), actor.clone());
+        let metrics = self.shared.metrics.clone();
         let export = Arc::new(Export {
             name,
             type_hash: M::ID.hash(),
@@ -166,7 +171,7 @@ impl Net {
             newest: M::VERSION,
             is_stopped: Box::new(move || watched.is_stopped()),
             receive: Box::new(move |system, driver, route| {
-                receiver::start(system, driver, route, &target)
+                receiver::start(system, driver, route, &target, metrics.clone())
             }),
         });
         let (added, removed) = self.shared.state.with(|state| state.add_export(export));
@@ -190,19 +195,17 @@ impl Net {
     pub fn actor<M: Wire>(&self, address: &Address<M>) -> Result<ActorRef<M>, Unreachable> {
         let key = (address.node.incarnation(), address.export, M::ID.hash());
         let unreachable = || Unreachable(address.node.clone());
-        let (is_member, proxy, id) = self.shared.state.with(|state| {
-            let members = &state.members.members;
-            let is_member = members.iter().any(|member| member.node == address.node);
+        let (link, proxy, id) = self.shared.state.with(|state| {
+            let mut members = state.members.members.iter();
+            let is_member = members.any(|member| member.node == address.node);
             state.n_channels += 1;
-            (is_member, state.proxy(key), state.n_channels)
+            (is_member.then(|| state.link(key.0)), state.proxy(key), state.n_channels)
         });
         if let Some(proxy) = proxy {
             return Ok(proxy);
         }
-        if !is_member {
-            return Err(unreachable());
-        }
-        let channel = Arc::new(Outbound::new(id, key.0, key.1, key.2, M::VERSION));
+        let link = link.ok_or_else(unreachable)?;
+        let channel = Arc::new(Outbound::new(id, key, M::VERSION, link));
         let proxy = RemoteProxy::<M> {
             channel: channel.clone(),
             driver: self.driver.clone(),
@@ -285,6 +288,12 @@ impl Net {
     #[must_use]
     pub fn me(&self) -> NodeId {
         self.shared.state.with(|state| state.me.clone())
+    }
+
+    /// What this node has counted.
+    #[must_use]
+    pub fn metrics(&self) -> NetMetrics {
+        self.shared.metrics.with(|metrics| *metrics)
     }
 
     /// Sends each [`NetEvent`] from now on to an actor, until the actor stops. Returns false if

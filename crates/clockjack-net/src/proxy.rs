@@ -17,6 +17,7 @@ use crate::{
     channel::{Credit, Ended, Outbound},
     driver::NetMsg,
     shared::NetShared,
+    window::cost,
 };
 
 /// See the [module](self).
@@ -80,28 +81,27 @@ impl<M: Wire> RemoteProxy<M> {
         body: Vec<u8>,
         reply: Option<PendingReply>,
     ) -> Result<Next, Failure> {
-        let Some(number) = self.channel.take_number() else {
-            let credit = Credit(self.channel.clone());
-            let waits = cx.wait(credit, move |me: &mut Self, cx: &mut Context<'_, Self>, ()| {
-                me.send_with_credit(cx, body, reply)
-            });
-            waits?;
+        if reply.as_ref().is_some_and(|reply| !reply.is_wanted()) {
+            // The ask was over while it waited here. Its asker knows.
+            self.shared.metrics.with(|metrics| metrics.asks_over += 1);
             return Ok(Next::Stay);
-        };
-        self.send_numbered(cx, number, body, reply)
-    }
-
-    /// There is credit now, or the channel has ended. Only this proxy takes numbers.
-    fn send_with_credit(
-        &mut self,
-        cx: &mut Context<'_, Self>,
-        body: Vec<u8>,
-        reply: Option<PendingReply>,
-    ) -> Result<Next, Failure> {
-        match self.channel.take_number() {
-            Some(number) => self.send_numbered(cx, number, body, reply),
-            None => self.unreachable(cx, reply),
         }
+        if let Some(number) = self.channel.take_number(cost(&body)) {
+            return self.send_numbered(cx, number, body, reply);
+        }
+        if self.channel.has_ended() {
+            return self.unreachable(cx, reply);
+        }
+        let is_link_full = !self.channel.link.has_credit();
+        self.shared.metrics.with(|metrics| {
+            metrics.link_full += u64::from(is_link_full);
+            metrics.channel_full += u64::from(!is_link_full);
+        });
+        let credit = Credit(self.channel.clone());
+        cx.wait(credit, move |me: &mut Self, cx: &mut Context<'_, Self>, ()| {
+            me.send(cx, body, reply)
+        })?;
+        Ok(Next::Stay)
     }
 
     fn send_numbered(
@@ -113,7 +113,10 @@ impl<M: Wire> RemoteProxy<M> {
     ) -> Result<Next, Failure> {
         let request = match reply.map(|reply| self.channel.add_request(reply)) {
             Some(Ok(request)) => request,
-            Some(Err(reply)) => return self.unreachable(cx, Some(reply)),
+            Some(Err(reply)) => {
+                self.channel.link.give_back(cost(&body));
+                return self.unreachable(cx, Some(reply));
+            }
             None => 0,
         };
         let channel = self.channel.clone();

@@ -3,16 +3,27 @@
 //! A target whose mailbox is full delays its own receiver only. The receiver waits with `send`, so
 //! the order stays, and reports how far it is; the driver turns the reports into grants.
 
-use alloc::{format, vec::Vec};
-use core::time::Duration;
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    format,
+    vec::Vec,
+};
+use core::{
+    pin::Pin,
+    task::{self, Poll, Waker},
+    time::Duration,
+};
 
 use clockjack_actor::{
     Actor, ActorRef, ActorSystem, Context, DeadLetterReason, Failure, Mailbox, Next, Props, Signal,
     Terminated, TerminationCause,
 };
-use clockjack_wire::{AskFor, DecodeError, Decoded, Wire, decode, frame::EndCause};
+use clockjack_sync::{Arc, spin_lock::SpinLock};
+use clockjack_wire::{
+    AnswerError, Answering, AskFor, DecodeError, Decoded, Wire, decode, frame::EndCause,
+};
 
-use crate::{channel::WINDOW_FIRST, driver::NetMsg};
+use crate::{NetMetrics, channel::WINDOW_FIRST, driver::NetMsg, window::Held};
 
 /// After how many messages a receiver reports how far it is.
 const REPORT_EVERY: u64 = WINDOW_FIRST / 2;
@@ -20,6 +31,48 @@ const REPORT_EVERY: u64 = WINDOW_FIRST / 2;
 /// The most requests of a channel that the target has not answered. More than the window: a request
 /// counts as taken when it is in the mailbox, and may be answered much later.
 const ASKS_MAX: u16 = 16 * 1_024;
+
+/// The most requests that are kept as forgotten before they were read: no more wait here.
+const FORGOTTEN_MAX: usize = 1_024;
+
+/// Whether somebody waits for the answer to a request.
+#[derive(Default)]
+struct Interest(SpinLock<(bool, Option<Waker>)>);
+
+impl Interest {
+    /// Nobody waits any more.
+    fn end(&self) {
+        let waker = self.0.with(|(is_over, waker)| {
+            *is_over = true;
+            waker.take()
+        });
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// The answer of a target; `None` as soon as nobody waits for it. Dropped then, the request does
+/// not wait for room any more.
+struct Wanted {
+    answering: Answering,
+    interest: Arc<Interest>,
+}
+
+impl Future for Wanted {
+    type Output = Option<Result<Vec<u8>, AnswerError>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
+        let new = cx.waker().clone();
+        let (is_over, old) =
+            self.interest.0.with(|(is_over, waker)| (*is_over, waker.replace(new)));
+        drop(old);
+        if is_over {
+            return Poll::Ready(None);
+        }
+        self.answering.as_mut().poll(cx).map(Some)
+    }
+}
 
 /// The sender of a channel.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +93,11 @@ pub(crate) enum Delivery {
         version: u16,
         time_left: Option<Duration>,
         body: Vec<u8>,
+        held: Held,
     },
+    /// Nobody waits for the answer to a request. Sent as a control message, so it goes before what
+    /// waits.
+    Forget(u64),
     /// The messages up to this number were lost, if they did not arrive.
     Lost(u64),
     /// The sender no longer uses the channel.
@@ -52,10 +109,15 @@ struct Receiver<M> {
     target: ActorRef<M>,
     driver: ActorRef<NetMsg>,
     route: Route,
+    metrics: Arc<SpinLock<NetMetrics>>,
     /// The number that was reported last.
     reported: u64,
-    /// How many requests wait for their answers.
-    n_asks: u16,
+    /// The requests whose answers are waited for.
+    asks: BTreeMap<u64, Arc<Interest>>,
+    /// The last request that was read.
+    last_request: u64,
+    /// Requests that were not read yet, and that nobody waits for.
+    forgotten: BTreeSet<u64>,
     end: Option<EndCause>,
 }
 
@@ -65,9 +127,20 @@ pub(crate) fn start<M: Wire>(
     driver: &ActorRef<NetMsg>,
     route: Route,
     target: &ActorRef<M>,
+    metrics: Arc<SpinLock<NetMetrics>>,
 ) -> Option<ActorRef<Delivery>> {
     let (target, driver) = (target.clone(), driver.clone());
-    let receiver = Receiver { target, driver, route, reported: 0, n_asks: 0, end: None };
+    let receiver = Receiver {
+        target,
+        driver,
+        route,
+        metrics,
+        reported: 0,
+        asks: BTreeMap::new(),
+        last_request: 0,
+        forgotten: BTreeSet::new(),
+        end: None,
+    };
     // One future more than requests: the one that waits for room in the mailbox of the target.
     let futures_max = ASKS_MAX + 1;
     // The window of the channel is the bound of the mailbox.
@@ -87,14 +160,20 @@ impl<M: Wire> Actor for Receiver<M> {
 
     fn receive(&mut self, cx: &mut Context<'_, Self>, delivery: Delivery) -> Result<Next, Failure> {
         match delivery {
-            Delivery::Message { number, request, type_hash, version, time_left, body } => {
+            Delivery::Message { number, request, type_hash, version, time_left, body, held } => {
+                self.last_request = self.last_request.max(request);
+                if self.forgotten.remove(&request) {
+                    self.count_forgotten();
+                    self.taken(number);
+                    return Ok(Next::Stay);
+                }
                 let decoded = check_type::<M>(type_hash).and_then(|()| decode::<M>(version, &body));
                 match decoded {
                     Ok(Decoded::Tell(msg)) => {
                         // A request that was read as a message without a `ReplyTo`: nobody will
                         // answer it.
                         self.answer(request, None);
-                        self.tell(cx, number, msg)
+                        self.tell(cx, number, msg, held)
                     }
                     Ok(Decoded::Ask(ask)) => {
                         let within = time_left.unwrap_or(self.route.answer_within);
@@ -111,6 +190,10 @@ impl<M: Wire> Actor for Receiver<M> {
                         Ok(Next::Stay)
                     }
                 }
+            }
+            Delivery::Forget(request) => {
+                self.forget(request);
+                Ok(Next::Stay)
             }
             Delivery::Lost(number) => {
                 self.report(number);
@@ -154,7 +237,13 @@ fn cause_of(end: &Terminated) -> EndCause {
 }
 
 impl<M: Wire> Receiver<M> {
-    fn tell(&mut self, cx: &mut Context<'_, Self>, number: u64, msg: M) -> Result<Next, Failure> {
+    fn tell(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        number: u64,
+        msg: M,
+        held: Held,
+    ) -> Result<Next, Failure> {
         match self.target.tell(msg) {
             Ok(()) => self.taken(number),
             Err(refused) if refused.is_full() => {
@@ -164,6 +253,7 @@ impl<M: Wire> Receiver<M> {
                         me.target_stopped(cx);
                     }
                     me.taken(number);
+                    drop(held);
                 })?;
             }
             Err(_) => {
@@ -182,19 +272,38 @@ impl<M: Wire> Receiver<M> {
     /// Asks the target. The request takes its place in the mailbox now; the answer comes later. A
     /// request beyond [`ASKS_MAX`] is refused, before the target can handle it.
     fn ask(&mut self, cx: &mut Context<'_, Self>, request: u64, ask: AskFor<M>, within: Duration) {
-        if self.n_asks >= ASKS_MAX {
+        if self.asks.len() >= usize::from(ASKS_MAX) {
             return self.answer(request, None);
         }
-        let answering = ask.ask(&self.target, within);
+        let interest = Arc::new(Interest::default());
+        let answering = Wanted { answering: ask.ask(&self.target, within), interest };
+        let interest = answering.interest.clone();
         let started = cx.spawn_future(answering, move |me: &mut Self, _: &mut _, answer| {
-            me.n_asks -= 1;
-            me.answer(request, answer.ok());
+            me.asks.remove(&request);
+            match answer {
+                Some(answer) => me.answer(request, answer.ok()),
+                None => me.count_forgotten(),
+            }
         });
         match started {
-            Ok(()) => self.n_asks += 1,
+            Ok(()) => drop(self.asks.insert(request, interest)),
             // This actor stops, or its system is out of memory.
             Err(_) => self.answer(request, None),
         }
+    }
+
+    /// Nobody waits for the answer to a request: it is dropped where it waits, in the mailbox of
+    /// this actor or for room in that of the target.
+    fn forget(&mut self, request: u64) {
+        if let Some(interest) = self.asks.get(&request) {
+            interest.end();
+        } else if request > self.last_request && self.forgotten.len() < FORGOTTEN_MAX {
+            self.forgotten.insert(request);
+        }
+    }
+
+    fn count_forgotten(&self) {
+        self.metrics.with(|metrics| metrics.asks_forgotten += 1);
     }
 
     fn answer(&self, request: u64, body: Option<Vec<u8>>) {

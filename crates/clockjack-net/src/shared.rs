@@ -7,12 +7,13 @@ use clockjack_actor::{ActorRef, ActorSystem, Pid};
 use clockjack_sync::{Arc, spin_lock::SpinLock};
 
 use crate::{
-    NetConfig,
+    NetConfig, NetMetrics,
     channel::Outbound,
     driver::NetMsg,
     error::ExportErrorKind,
     node::{Members, NodeId},
     receiver::{Delivery, Route},
+    window::OutLink,
 };
 
 /// The most exports of a node.
@@ -26,6 +27,7 @@ pub(crate) struct NetShared {
     pub(crate) system: ActorSystem,
     pub(crate) config: NetConfig,
     pub(crate) state: SpinLock<SharedState>,
+    pub(crate) metrics: Arc<SpinLock<NetMetrics>>,
 }
 
 pub(crate) struct SharedState {
@@ -33,6 +35,8 @@ pub(crate) struct SharedState {
     pub(crate) members: Members,
     /// The refs of the remote proxies, by incarnation, export and type.
     pub(crate) proxies: BTreeMap<(u64, u64, u64), ProxyEntry>,
+    /// The windows of the links to other members, by incarnation.
+    pub(crate) links: BTreeMap<u64, Arc<OutLink>>,
     pub(crate) n_channels: u64,
     exports: BTreeMap<u64, Arc<Export>>,
     /// The exports that have a name.
@@ -71,6 +75,7 @@ impl SharedState {
             me,
             members,
             proxies: BTreeMap::new(),
+            links: BTreeMap::new(),
             n_channels: 0,
             exports: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -136,6 +141,11 @@ impl SharedState {
             self.names.remove(name);
         }
         Some(removed)
+    }
+
+    /// The window of the link to a member.
+    pub(crate) fn link(&mut self, peer: u64) -> Arc<OutLink> {
+        self.links.entry(peer).or_insert_with(|| Arc::new(OutLink::new())).clone()
     }
 
     /// The proxy of an actor, unless it is about to stop.

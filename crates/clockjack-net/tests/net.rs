@@ -8,12 +8,16 @@ mod hostile;
 mod live;
 #[path = "net/membership.rs"]
 mod membership;
+#[path = "net/outages.rs"]
+mod outages;
 #[path = "net/sample.rs"]
 mod sample;
 #[path = "net/services.rs"]
 mod services;
 #[path = "net/watch.rs"]
 mod watch;
+#[path = "net/windows.rs"]
+mod windows;
 
 use core::time::Duration;
 

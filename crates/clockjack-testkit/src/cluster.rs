@@ -172,6 +172,19 @@ impl TestCluster {
         self.set_blocked(a, b, false);
     }
 
+    /// Cuts a node off from the server and so from all other nodes, as if its cable was unplugged.
+    /// It runs on, and knows it: [`NetEvent::Suspended`](clockjack_net::NetEvent::Suspended). The
+    /// others notice when its lease has ended, after 15 seconds.
+    pub fn disconnect(&self, at: usize) {
+        self.server.set_offline(self.nets[at].me().incarnation(), true);
+    }
+
+    /// Lets a disconnected node reach the server again. If its lease has ended meanwhile, it joins
+    /// as another incarnation.
+    pub fn reconnect(&self, at: usize) {
+        self.server.set_offline(self.nets[at].me().incarnation(), false);
+    }
+
     fn set_blocked(&self, a: usize, b: usize, is_blocked: bool) {
         let [a, b] = [a, b].map(|at| self.nets[at].me().incarnation());
         self.server.set_blocked(a, b, is_blocked);

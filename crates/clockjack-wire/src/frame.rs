@@ -24,6 +24,9 @@ pub const FRAMES_MAX: usize = 4_096;
 /// The most bytes of a message, without its frame: a server's limit of 1 MiB less 256 bytes.
 pub const MESSAGE_MAX: usize = (1 << 20) - 256;
 
+/// What a message counts in the window of a link, in addition to its body.
+pub const MESSAGE_OVERHEAD: u64 = 64;
+
 /// The most bytes of the name of an export.
 pub const EXPORT_NAME_MAX: usize = 128;
 
@@ -107,6 +110,28 @@ pub enum Frame<'a> {
     },
     /// Shows that the sender's subject has a subscriber.
     Ping,
+    /// Sender to receiver: how many bytes of messages were sent on this link, in all channels. The
+    /// receiver answers with a grant of the link.
+    LinkQuery {
+        /// How many bytes, each message with [`MESSAGE_OVERHEAD`] more than its body.
+        sent: u64,
+    },
+    /// Receiver to sender: how many bytes of messages may be sent on this link, in all channels,
+    /// and how many have arrived or are known to be lost.
+    LinkGrant {
+        /// How many bytes may be sent.
+        limit: u64,
+        /// How many have arrived or are lost.
+        received: u64,
+    },
+    /// Sender to receiver: nobody waits for the answer to a request any more. A receiver that has
+    /// not passed the request on drops it.
+    Forget {
+        /// The channel.
+        channel: u64,
+        /// The number of the request.
+        request: u64,
+    },
 }
 
 /// A message in a frame.
@@ -161,6 +186,9 @@ const ANSWER: u8 = 7;
 const FIND: u8 = 8;
 const FOUND: u8 = 9;
 const PING: u8 = 10;
+const LINK_QUERY: u8 = 11;
+const LINK_GRANT: u8 = 12;
+const FORGET: u8 = 13;
 
 /// Begins a pack from one incarnation to another.
 #[must_use]
@@ -221,6 +249,9 @@ fn write_frame(frame: &Frame<'_>, out: &mut Encoder<'_>) -> Result<(), EncodeErr
         }
         Frame::Found { request, export } => numbers(out, FOUND, &[request, export]),
         Frame::Ping => out.bytes(&[PING]),
+        Frame::LinkQuery { sent } => numbers(out, LINK_QUERY, &[sent]),
+        Frame::LinkGrant { limit, received } => numbers(out, LINK_GRANT, &[limit, received]),
+        Frame::Forget { channel, request } => numbers(out, FORGET, &[channel, request]),
     }
 }
 
@@ -368,6 +399,9 @@ fn read_frame(mut from: Decoder<'_>) -> Result<Frame<'_>, DecodeError> {
         }
         FOUND => Frame::Found { request: number(&mut from)?, export: number(&mut from)? },
         PING => Frame::Ping,
+        LINK_QUERY => Frame::LinkQuery { sent: number(&mut from)? },
+        LINK_GRANT => Frame::LinkGrant { limit: number(&mut from)?, received: number(&mut from)? },
+        FORGET => Frame::Forget { channel: number(&mut from)?, request: number(&mut from)? },
         _ => return Err(DecodeError::new(DecodeErrorKind::UnknownKind(kind))),
     };
     from.finish()?;

@@ -19,7 +19,7 @@ use crate::{
 
 #[derive(Wire)]
 #[wire(id = "test.Counter")]
-enum Msg {
+pub(crate) enum Msg {
     Add(u64),
     Sum(ReplyTo<u64>),
     Stop,
@@ -66,19 +66,22 @@ impl Actor for Watcher {
     }
 }
 
-struct Node {
-    rt: Runtime,
-    net: Net,
-    events: mpsc::Receiver<NetEvent>,
+pub(crate) struct Node {
+    pub(crate) rt: Runtime,
+    pub(crate) net: Net,
+    pub(crate) events: mpsc::Receiver<NetEvent>,
 }
 
-fn node(server: &Server, name: &str) -> Node {
+pub(crate) fn node(server: &Server, name: &str) -> Node {
     node_of(server, "test", name)
 }
 
 fn node_of(server: &Server, cluster: &str, name: &str) -> Node {
-    let rt = Runtime::new(name).expect("it starts");
-    let config = NatsConfig::new(&server.url(), cluster, name);
+    node_with(NatsConfig::new(&server.url(), cluster, name))
+}
+
+pub(crate) fn node_with(config: NatsConfig) -> Node {
+    let rt = Runtime::new(&config.node.name).expect("it starts");
     let net = rt.block_on(join(rt.system(), config)).expect("the server runs");
     let (to, events) = mpsc::channel();
     let listen = Props::from_fn(move |_cx, event: NetEvent| {
@@ -90,23 +93,40 @@ fn node_of(server: &Server, cluster: &str, name: &str) -> Node {
     Node { rt, net, events }
 }
 
-fn wait_for_members(node: &Node, n: usize) {
+pub(crate) fn wait_for_members(node: &Node, n: usize) {
     until("all are members", || (node.net.members().members.len() == n).then_some(()));
 }
 
 /// Two nodes, a counter on the first, and its remote proxy on the second.
-fn pair(server: &Server) -> (Node, Node, ActorRef<Msg>) {
+pub(crate) fn pair(server: &Server) -> (Node, Node, ActorRef<Msg>) {
     let (one, two) = (node(server, "one"), node(server, "two"));
     wait_for_members(&one, 2);
     wait_for_members(&two, 2);
-    let counter = one.rt.spawn("counter", Counter::default).expect("it starts");
-    one.net.export("counter", &counter).expect("it runs");
-    let found = two.rt.block_on(two.net.find::<Msg>(&one.net.me(), "counter"));
-    let remote = two.net.actor(&found.expect("it is exported")).expect("it is a member");
+    let remote = remote_counter(&one, &two, "counter");
     (one, two, remote)
 }
 
-fn watch(node: &Node, who: &ActorRef<Msg>) -> mpsc::Receiver<TerminationCause> {
+/// A counter on the first node, and its remote proxy on the second.
+fn remote_counter(one: &Node, two: &Node, name: &str) -> ActorRef<Msg> {
+    let counter = one.rt.spawn(name, Counter::default).expect("it starts");
+    one.net.export(name, &counter).expect("it runs");
+    let found = two.rt.block_on(two.net.find::<Msg>(&one.net.me(), name));
+    two.net.actor(&found.expect("it is exported")).expect("it is a member")
+}
+
+/// Starts a counter on the first node, and calls it from the second one: the sum of the numbers
+/// from 1 to 3,000, if none was lost.
+pub(crate) fn sum_of_calls(one: &Node, two: &Node) -> u64 {
+    let remote = remote_counter(one, two, "sum");
+    two.rt.block_on(async {
+        for n in 1..=3_000 {
+            remote.send(Msg::Add(n)).await.expect("it runs");
+        }
+        remote.ask(Msg::Sum, PATIENCE).await.expect("it answers")
+    })
+}
+
+pub(crate) fn watch(node: &Node, who: &ActorRef<Msg>) -> mpsc::Receiver<TerminationCause> {
     let (ends, causes) = mpsc::channel();
     let who = who.clone();
     let props = move || Watcher { who: who.clone(), ends: ends.clone() };

@@ -34,17 +34,56 @@ impl Server {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         // The operating system chooses the port, and the server writes it to a file.
         let child = spawn(&dir, "-1", &args);
-        let ports = dir.join(format!("nats-server_{}.ports", child.id()));
-        let port = until("the server listens", || {
-            let text = fs::read_to_string(&ports).ok()?;
-            let (_, rest) = text.split_once("127.0.0.1:")?;
+        let mut server = Self { child, dir, port: 0, args };
+        server.port = until("the server listens", || {
+            let ports = server.ports()?;
+            let (_, rest) = ports.split_once("127.0.0.1:")?;
             rest.split(|char: char| !char.is_ascii_digit()).next()?.parse().ok()
         });
-        Self { child, dir, port, args }
+        server
+    }
+
+    /// A server with a configuration file of this text.
+    pub(crate) fn with_config(text: &str, args: &[&str]) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Relaxed);
+        let name = format!("clockjack-nats-{}-{number}.conf", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        fs::write(&file, text).expect("the settings of the server");
+        let path = file.to_str().expect("a path").to_owned();
+        let server = Self::with(&[args, &["-c", &path]].concat());
+        // It is read when the server starts, also for the second time.
+        let kept = server.dir.join("server.conf");
+        fs::rename(&file, &kept).expect("both are temporary");
+        let mut server = server;
+        if let Some(last) = server.args.last_mut() {
+            *last = kept.to_str().expect("a path").to_owned();
+        }
+        server
+    }
+
+    /// What the server has written about the ports that it listens to.
+    pub(crate) fn ports(&self) -> Option<String> {
+        let file = self.dir.join(format!("nats-server_{}.ports", self.child.id()));
+        fs::read_to_string(file).ok()
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What the server has written to its log file.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.dir.join("server.log")).unwrap_or_default()
     }
 
     pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Stops the server in the middle of whatever it does, or lets it go on.
+    pub(crate) fn signal(&self, signal: &str) {
+        signal_process(&self.child, signal);
     }
 
     /// Kills the server, as `kill -9` does.
@@ -86,6 +125,21 @@ impl Drop for Server {
     }
 }
 
+/// Sends a signal, such as `STOP` or `CONT`.
+pub(crate) fn signal_process(child: &Child, signal: &str) {
+    let status = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+    assert!(status.is_ok_and(|status| status.success()), "{signal} is sent");
+}
+
+/// The program of an example, which `cargo xtask nats` has built.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let here = std::env::current_exe().expect("the path of this test");
+    let target = here.parent().and_then(|deps| deps.parent()).expect("target/PROFILE/deps");
+    let program = target.join("examples").join(name);
+    assert!(program.is_file(), "{} is not built", program.display());
+    program
+}
+
 /// A process of the example `two_machines`.
 pub(crate) struct NodeProcess {
     child: Child,
@@ -94,11 +148,7 @@ pub(crate) struct NodeProcess {
 
 impl NodeProcess {
     pub(crate) fn start(what: &str, url: &str) -> Self {
-        let here = std::env::current_exe().expect("the path of this test");
-        let target = here.parent().and_then(|deps| deps.parent()).expect("target/PROFILE/deps");
-        let program = target.join("examples/two_machines");
-        assert!(program.is_file(), "{} is not built", program.display());
-        let mut child = Command::new(program)
+        let mut child = Command::new(example("two_machines"))
             .args([what, url])
             .stdout(Stdio::piped())
             .spawn()

@@ -1,10 +1,10 @@
 //! A peer that is not trusted: whatever it sends, no local actor is harmed.
 
-use clockjack_actor::{Actor, Context, DeadLetterReason, Failure, Next};
+use clockjack_actor::{Actor, Context, DeadLetterReason, EventKinds, Failure, Next, SystemEvent};
 use clockjack_net::{
     NetEvent,
     wire::{
-        DecodeError, Decoded, Decoder, EncodeError, Encoder, Wire, WireId,
+        DecodeError, Decoded, Decoder, EncodeError, Encoder, MESSAGE_MAX, Wire, WireId,
         frame::{EndCause, Frame, Message, begin_pack, push_frame},
     },
 };
@@ -247,5 +247,47 @@ proptest! {
         }
         pair.cluster.advance(5 * SECOND);
         check_unharmed(&pair);
+    }
+}
+
+/// What a message contains is the business of its actor alone.
+#[test]
+fn no_event_of_a_node_shows_what_a_message_contains() {
+    const SECRET: &[u8] = b"hunter2-hunter2";
+    let pair = pair();
+    let events = [0, 1].map(|at| {
+        let node = pair.cluster.node(at);
+        let events = node.probe::<SystemEvent>().showing();
+        node.system().events().subscribe(EventKinds::ALL, events.actor_ref());
+        let of_net = node.probe::<NetEvent>().showing();
+        pair.cluster.net(at).subscribe(&of_net.actor_ref());
+        (events, of_net)
+    });
+    // Cannot be decoded, is too large, is of another type, is lost, and has no actor any more.
+    pair.remote.tell(Msg::Add(3)).expect("there is room");
+    pair.cluster.settle();
+    let body = [&[99_u8][..], SECRET].concat();
+    inject(&pair, pack(&pair, &[Frame::Message(message(2, &body))]));
+    inject(&pair, SECRET.to_vec());
+    let other = Message { type_hash: 7, ..message(3, &body) };
+    inject(&pair, pack(&pair, &[Frame::Message(other), Frame::Message(message(5, &body))]));
+    let mut large = vec![0; MESSAGE_MAX];
+    large.extend_from_slice(SECRET);
+    pair.remote.tell(Msg::Blob(large)).expect("there is room");
+    pair.cluster.settle();
+    pair.counter.tell(Msg::Stop).expect("it runs");
+    pair.remote.tell(Msg::Blob(SECRET.to_vec())).expect("it does not know it yet");
+    pair.cluster.advance(5 * SECOND);
+    let mut text = String::new();
+    for (events, of_net) in &events {
+        let (n, n_of_net) = (events.queued(), of_net.queued());
+        assert!(n > 0 && n_of_net > 0);
+        events.receive_n(n).iter().for_each(|event| text.push_str(&format!("{event:?}\n")));
+        of_net.receive_n(n_of_net).iter().for_each(|event| text.push_str(&format!("{event:?}\n")));
+    }
+    assert!(text.contains("Undecodable") && text.contains("Unsendable"), "{text}");
+    let bytes = format!("{SECRET:?}");
+    for shown in ["hunter2", bytes.trim_matches(['[', ']'])] {
+        assert!(!text.contains(shown), "{text}");
     }
 }

@@ -249,3 +249,31 @@ fn a_name_is_exported_once_while_its_actor_runs() {
     let new = pair.cluster.node(0).spawn("new", crate::Counter::new(&pair.seen));
     assert_ne!(net.export("counter", &new).expect("the old one has stopped"), pair.address);
 }
+
+#[test]
+fn a_control_message_overtakes_the_tells_that_wait_in_its_proxy() {
+    let pair = pair();
+    for n in 0..5 {
+        pair.remote.tell(Msg::Add(n)).expect("there is room");
+    }
+    pair.remote.tell_control(Msg::Add(99)).expect("there is room");
+    assert_eq!(pair.seen.receive_n(6), [99, 0, 1, 2, 3, 4]);
+    // At most once, as any other message.
+    pair.cluster.partition(0, 1);
+    pair.remote.tell_control(Msg::Add(100)).expect("there is room");
+    pair.cluster.advance(5 * SECOND);
+    pair.cluster.heal(0, 1);
+    pair.cluster.advance(5 * SECOND);
+    pair.seen.expect_none();
+    assert_eq!(pair.cluster.net(0).metrics().lost, 1);
+}
+
+/// The hot path of local actors does not know of nodes: a reference to a remote proxy is one word,
+/// as every other one, and only its path shows what it is.
+#[test]
+fn a_reference_to_an_actor_of_another_node_is_one_word() {
+    let pair = pair();
+    assert_eq!(size_of_val(&pair.remote), size_of::<usize>());
+    assert!(pair.cluster.net(1).is_remote(&pair.remote));
+    assert!(!pair.cluster.net(0).is_remote(&pair.counter));
+}

@@ -105,6 +105,24 @@ fn a_node_that_lost_its_lease_joins_again_as_another_incarnation() {
 }
 
 #[test]
+fn a_node_counts_members_ends_and_the_age_of_its_lease() {
+    let pair = pair();
+    let metrics = |at: usize| pair.cluster.net(at).metrics();
+    pair.cluster.advance(5 * SECOND);
+    assert_eq!((metrics(0).members, metrics(1).members_lost, metrics(0).rejoins), (2, 0, 0));
+    assert!(metrics(0).lease_age <= 2 * SECOND, "{:?}", metrics(0).lease_age);
+    pair.cluster.freeze(0);
+    pair.cluster.advance(20 * SECOND);
+    assert_eq!((metrics(1).members, metrics(1).members_lost), (1, 1));
+    pair.cluster.thaw(0);
+    pair.cluster.advance(5 * SECOND);
+    assert_eq!((metrics(0).rejoins, metrics(1).rejoins), (1, 0));
+    assert_eq!((metrics(0).members, metrics(1).members), (2, 2));
+    let sequence = pair.cluster.net(1).members().sequence;
+    assert!(sequence - metrics(1).log_sequence < 4, "{sequence}: {:?}", metrics(1));
+}
+
+#[test]
 fn a_node_without_a_valid_name_or_with_a_net_is_refused() {
     let cluster = TestCluster::start(1);
     let system: &ActorSystem = cluster.node(0).system();

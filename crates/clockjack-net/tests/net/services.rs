@@ -1,6 +1,7 @@
 //! Services of all nodes in each receptionist.
 
-use clockjack_actor::{ActorRef, ServiceKey};
+use clockjack_actor::{ActorRef, Listing, ServiceKey, router::Group};
+use clockjack_net::engine::{Connect as _, Expected, LogWrite, Moment, Notify};
 use clockjack_testkit::TestCluster;
 
 use crate::{Counter, Msg, SECOND};
@@ -117,6 +118,22 @@ fn each_service_is_written_to_the_log_once() {
     assert_eq!(cluster.net(0).members().sequence - before, 100);
 }
 
+/// As if its write had been lost: somebody removes the entry.
+#[test]
+fn a_service_whose_entry_is_lost_is_written_again() {
+    for cluster in shared() {
+        assert_eq!(all_found(&cluster), [6, 6, 6]);
+        let key = service_keys(&cluster).pop().expect("six services");
+        let mut other = Box::new(cluster.server().clone()).connect(Notify::new(|| ()));
+        let end = LogWrite { key, value: None, expected: Expected::Any, ttl: None };
+        other.write(Moment::default(), end);
+        assert_eq!(service_keys(&cluster).len(), 5);
+        cluster.advance(2 * SECOND);
+        assert_eq!(service_keys(&cluster).len(), 6);
+        assert_eq!(all_found(&cluster), [6, 6, 6]);
+    }
+}
+
 #[test]
 fn the_services_of_lost_nodes_leave_the_log() {
     for cluster in shared() {
@@ -173,4 +190,56 @@ fn a_key_can_be_shared_again_by_a_node_that_has_left_and_joined() {
         net.share(&key()).expect("the node has left").forever();
         assert_eq!(all_found(&cluster), [6, 6, 6]);
     }
+}
+
+#[test]
+fn a_subscriber_hears_of_the_services_of_other_nodes_as_they_come_and_go() {
+    let cluster = TestCluster::start(2);
+    let node = cluster.node(1);
+    let listings = node.probe::<Listing<Msg>>();
+    node.system().receptionist().subscribe(&key(), &listings.actor_ref()).expect("there is room");
+    assert!(listings.expect().services().is_empty());
+    for at in 0..2 {
+        cluster.net(at).share(&key()).expect("it is the first").forever();
+    }
+    let remote = register(&cluster, 0, "counter");
+    let listing = listings.expect();
+    let [found] = listing.services() else { panic!("{listing:?}") };
+    assert!(cluster.net(1).is_remote(found));
+    remote.tell(Msg::Stop).expect("it runs");
+    assert!(listings.expect().services().is_empty());
+    register(&cluster, 0, "another");
+    assert_eq!(listings.expect().services().len(), 1);
+    cluster.crash(0);
+    assert!(listings.expect_within(5 * SECOND).services().is_empty());
+}
+
+#[test]
+fn a_group_router_shares_its_messages_among_the_services_of_all_nodes() {
+    let cluster = TestCluster::start(3);
+    let seen = [0, 1, 2].map(|at| {
+        cluster.net(at).share(&key()).expect("it is the first").forever();
+        let node = cluster.node(at);
+        let seen = node.probe::<u64>();
+        let counter = node.spawn("counter", Counter::new(&seen));
+        node.system().receptionist().register(&key(), &counter).expect("it runs");
+        seen
+    });
+    let group = cluster.node(1).spawn("group", Group::round_robin(&key()));
+    cluster.settle();
+    for n in 0..12 {
+        group.tell(Msg::Add(n)).expect("there is room");
+        cluster.settle();
+    }
+    for probe in &seen {
+        assert_eq!(probe.receive_n(4).len(), 4);
+    }
+    // A lost node gets no message any more, and the others get all of them.
+    cluster.crash(0);
+    cluster.advance(5 * SECOND);
+    for n in 0..8 {
+        group.tell(Msg::Add(n)).expect("there is room");
+        cluster.settle();
+    }
+    assert_eq!(seen.each_ref().map(clockjack_testkit::TestProbe::queued)[1..], [4, 4]);
 }

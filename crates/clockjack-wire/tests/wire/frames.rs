@@ -22,7 +22,7 @@ fn frames() -> impl Strategy<Value = Owned> {
             .prop_map(|(n, version, left, trace, body)| {
                 Owned::Message(n, version, left, trace, body)
             }),
-        (0..6_u8, any::<[u64; 3]>(), any::<u16>()).prop_map(|(k, n, v)| Owned::Numbers(k, n, v)),
+        (0..9_u8, any::<[u64; 3]>(), any::<u16>()).prop_map(|(k, n, v)| Owned::Numbers(k, n, v)),
         (any::<u64>(), any::<u64>(), option::of(bytes()))
             .prop_map(|(channel, request, body)| Owned::Answer(channel, request, body)),
         (any::<u64>(), any::<u64>(), "[a-z.]{0,20}").prop_map(|(a, b, c)| Owned::Find(a, b, c)),
@@ -54,7 +54,10 @@ fn frame(owned: &Owned) -> Frame<'_> {
                     [usize::from(version % 3)],
             },
             4 => Frame::Close { channel: *a },
-            _ => Frame::Found { request: *a, export: *b },
+            5 => Frame::Found { request: *a, export: *b },
+            6 => Frame::LinkQuery { sent: *a },
+            7 => Frame::LinkGrant { limit: *a, received: *b },
+            _ => Frame::Forget { channel: *a, request: *b },
         },
         Owned::Answer(channel, request, body) => {
             Frame::Answer { channel: *channel, request: *request, body: body.as_deref() }

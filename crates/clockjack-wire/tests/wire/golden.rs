@@ -1,8 +1,8 @@
 //! Golden bytes: `golden/ID.vVERSION.bin` for each type of the tests, and `golden/frames.v1.bin`.
 //!
 //! A changed byte without a changed version fails: programs of two releases would no longer
-//! understand each other. After a change with a new version, run the test once with
-//! `CLOCKJACK_BLESS=1`, which writes missing files only.
+//! understand each other. After a change with a new version, `cargo xtask wire --bless` writes the
+//! missing files, and no other ones.
 
 use std::{fs, path::Path};
 
@@ -74,4 +74,13 @@ fn the_bytes_of_frames_stay_as_they_were() {
         push_frame(&mut pack, &frame).expect("it fits");
     }
     check_bytes("frames.v1.bin", &pack);
+    let mut links = begin_pack(1, 9);
+    for frame in [
+        Frame::LinkQuery { sent: 8 << 20 },
+        Frame::LinkGrant { limit: 8 << 20, received: 300 },
+        Frame::Forget { channel: 1, request: 2 },
+    ] {
+        push_frame(&mut links, &frame).expect("it fits");
+    }
+    check_bytes("frames-of-links.v1.bin", &links);
 }
