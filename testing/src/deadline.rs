@@ -2,7 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "the real clock is the subject")]
 
-use core::time::Duration;
+use core::{
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
 use std::{sync::mpsc, thread, time::Instant};
 
 /// How long after its deadline a shutdown may return: it stops by force what has not stopped.
@@ -28,6 +31,13 @@ pub fn keeps_deadline<R>(deadline: Duration, shutdown: impl FnOnce() -> R) -> R 
     report
 }
 
+/// For a shutdown where no thread can start that would measure the time, as in the destructor of a
+/// thread-local variable on Windows. The test that calls this asserts the time by itself, on
+/// another thread.
+pub fn caller_asserts_deadline<R>(shutdown: impl FnOnce() -> R) -> R {
+    shutdown()
+}
+
 /// As [`keeps_deadline`], for a shutdown that is awaited.
 ///
 /// # Panics
@@ -38,6 +48,50 @@ pub async fn awaits_deadline<R>(deadline: Duration, shutdown: impl Future<Output
     let report = shutdown.await;
     watch.end(deadline);
     report
+}
+
+/// A value whose drop shuts something down, and must keep this deadline.
+#[derive(Debug)]
+pub struct InTime<T> {
+    /// `None` while it is dropped or returned.
+    value: Option<T>,
+    deadline: Duration,
+}
+
+impl<T> InTime<T> {
+    /// Asserts the deadline of the drop of this value.
+    pub const fn new(value: T, deadline: Duration) -> Self {
+        Self { value: Some(value), deadline }
+    }
+
+    /// Returns the value, whose drop is not asserted any more.
+    pub fn into_inner(mut self) -> T {
+        self.value.take().expect("nobody else takes it")
+    }
+}
+
+impl<T> Deref for InTime<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect("it is not dropped yet")
+    }
+}
+
+impl<T> DerefMut for InTime<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.value.as_mut().expect("it is not dropped yet")
+    }
+}
+
+impl<T> Drop for InTime<T> {
+    fn drop(&mut self) {
+        let Some(value) = self.value.take() else { return };
+        // The test has failed already, and a second panic would abort.
+        if !thread::panicking() {
+            keeps_deadline(self.deadline, || drop(value));
+        }
+    }
 }
 
 /// Measures a shutdown, and the lateness of the machine meanwhile.
@@ -103,6 +157,28 @@ mod tests {
     #[should_panic(expected = "a shutdown with a deadline of 10ms took 111ms")]
     fn a_shutdown_that_overruns_its_deadline_panics() {
         check(Duration::from_millis(111), Duration::from_millis(10), Duration::ZERO);
+    }
+
+    /// Sleeps when it is dropped.
+    struct Slow(Duration);
+
+    impl Drop for Slow {
+        fn drop(&mut self) {
+            thread::sleep(self.0);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a shutdown with a deadline of 0ns took")]
+    fn a_drop_that_overruns_its_deadline_panics() {
+        drop(InTime::new(Slow(Duration::from_secs(1)), Duration::ZERO));
+    }
+
+    #[test]
+    fn a_value_that_is_returned_is_dropped_without_a_deadline() {
+        let slow = InTime::new(Slow(Duration::from_millis(200)), Duration::ZERO);
+        assert_eq!(slow.0, Duration::from_millis(200));
+        drop(slow.into_inner());
     }
 
     #[test]

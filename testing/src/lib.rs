@@ -3,6 +3,7 @@
 //!
 //! * [`allocation`]: the system's allocator with counters;
 //! * [`keeps_deadline`] and [`awaits_deadline`]: a shutdown that must keep its deadline;
+//!   [`InTime`]: a drop that must;
 //! * [`Patience`]: waits for other threads, with a limit;
 //! * [`post`]: tracked messages, each of which must be handled, returned or dropped;
 //! * [`Random`]: pseudo-random numbers that are the same in every run;
@@ -18,6 +19,6 @@ mod random;
 #[cfg(feature = "toolbox")]
 pub mod toolbox;
 
-pub use deadline::{GRACE, awaits_deadline, keeps_deadline};
+pub use deadline::{GRACE, InTime, awaits_deadline, caller_asserts_deadline, keeps_deadline};
 pub use patience::Patience;
 pub use random::Random;

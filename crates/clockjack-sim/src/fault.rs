@@ -78,6 +78,26 @@ classes! {
     MetronomeLate = "metronome-late",
     /// A component publishes more messages than its edges have capacity for.
     EdgeFlood = "edge-flood",
+    /// A pack of frames is lost between a node and the server.
+    NetDrop = "net-drop",
+    /// A pack of frames arrives twice.
+    NetDup = "net-dup",
+    /// A node reads late, in order.
+    NetDelay = "net-delay",
+    /// No pack travels between two nodes for a while.
+    NetPartition = "net-partition",
+    /// A node does not reach the server for a while.
+    NetOffline = "net-offline",
+    /// No node reaches the server for a while.
+    ServerRestart = "server-restart",
+    /// A write to the log is lost.
+    WriteLost = "write-lost",
+    /// A node does not run for a while.
+    NodePause = "node-pause",
+    /// The process of a node is killed; it is started again later.
+    NodeCrash = "node-crash",
+    /// A key of the log ends although it was renewed in time.
+    KeyLost = "key-lost",
 }
 
 const N_CLASSES: usize = Class::ALL.len();

@@ -8,7 +8,7 @@ const VIOLATIONS_KEPT: usize = 16;
 macro_rules! invariants {
     ($($invariant:ident: $text:literal,)*) => {
         /// An invariant. The letter names its area: `T` time, `X` executor, `A` actors, `G` graphs,
-        /// `M` limits, `S` shutdown, `L` liveness, `D` and `W` the simulation itself.
+        /// `N` nodes, `M` limits, `S` shutdown, `L` liveness, `D` and `W` the simulation itself.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum Invariant {
@@ -78,6 +78,13 @@ invariants! {
     G3: "an edge respects its capacity, and each of its messages is in exactly one place",
     G4: "every value that is seen was published by a call that succeeded",
     G5: "a component never runs concurrently with its predecessors, and a lane respects its limit",
+    N1: "between nodes, messages of a stream arrive in order, at most once, and losses are counted \
+         exactly",
+    N2: "between nodes, an ask ends once: with its own answer, by its deadline, or with its node",
+    N3: "between nodes, the end of an actor is reported once, with its cause, and nothing \
+         follows; a node that is lost never returns",
+    N7: "nodes that have read the log up to the same entry agree on members and services",
+    N8: "no window of a channel or a link is exceeded, and all credit is returned",
 }
 
 const N_INVARIANTS: usize = Invariant::ALL.len();

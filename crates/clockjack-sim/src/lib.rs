@@ -40,9 +40,11 @@
 //! | [`workloads::Workers`] | futures and processes on several interleaved workers |
 //! | [`workloads::Graphs`] | random graphs: simulated time, one or several workers; wall clock |
 //! | [`workloads::Asks`] | actors that ask each other, wait for futures, reply late or never |
+//! | [`workloads::Cluster`] | nodes on one server: messages, asks, watches, services, members |
 //!
-//! The first two workloads run on [`host::single_thread`], the third has its own host, and the
-//! others run on [`host::single_thread`] or [`host::multi_worker`]. [`invariant::Invariant`] lists
+//! The first two workloads run on [`host::single_thread`], and so does each node of the last one;
+//! the third has its own host, and the others run on [`host::single_thread`] or
+//! [`host::multi_worker`]. [`invariant::Invariant`] lists
 //! all invariants. They cover these invariants of ARCHITECTURE.md: 2 (T1), 3 (T7), 4 (T3), 6 (M1,
 //! A3, G3), 7 (A2), 8 (X1, X2, X3), 9 (A5), 10 (all of these hold while handlers panic), 11 (G1),
 //! 12 (D1) and 13 (S1, S2).
@@ -53,7 +55,9 @@
 //!   handler or a component allows it ([`host::multi_worker::interleave`]): loom and shuttle check
 //!   what happens between two atomic operations. Of several interleaved steps, the one that started
 //!   last finishes first.
-//! * Routers, the receptionist, `send` that waits for mailbox capacity, and dispatchers other than
+//! * Of nodes: servers that lose what they have confirmed, a log that was created again, peers that
+//!   break the protocol, and the client of a real server.
+//! * Routers, `send` that waits for mailbox capacity, and dispatchers other than
 //!   the default one.
 //! * Of graphs: lanes with their own thread or time domain, feeds, actors that serve or own graphs,
 //!   and changes of settings.

@@ -152,3 +152,48 @@ fn a_group_in_the_wrong_order_is_found() {
 fn a_timer_that_the_close_drops_is_found() {
     is_clean("actors", Mode::Liveness, 1);
 }
+
+#[test]
+fn a_lease_that_revives_a_lost_node_is_found() {
+    is_clean("cluster", Mode::Safety, 1);
+}
+
+#[test]
+fn a_snapshot_that_leaves_lost_nodes_is_found() {
+    is_clean("cluster", Mode::Safety, 1);
+}
+
+#[test]
+fn a_grant_that_adds_is_found() {
+    is_clean("cluster", Mode::Liveness, 3);
+}
+
+#[test]
+fn a_loss_at_the_end_of_a_stream_is_found() {
+    is_clean("cluster", Mode::Liveness, 3);
+}
+
+#[test]
+fn an_end_with_the_wrong_cause_is_found() {
+    is_clean("cluster", Mode::Liveness, 0);
+}
+
+#[test]
+fn an_incarnation_that_returns_is_found() {
+    is_clean("cluster", Mode::Liveness, 0);
+}
+
+#[test]
+fn a_link_that_holds_its_credit_is_found() {
+    is_clean("cluster", Mode::Liveness, 3);
+}
+
+#[test]
+fn a_channel_without_a_window_is_found() {
+    is_clean("cluster", Mode::Liveness, 3);
+}
+
+#[test]
+fn a_link_without_a_window_is_found() {
+    is_clean("cluster", Mode::Safety, 7);
+}

@@ -69,9 +69,23 @@ impl SingleThreadHost {
     ///
     /// As [`RootContext::new`].
     pub fn start(sim: &SimContext, builder: SystemBuilder) -> Result<Self, StartError> {
+        Self::start_seeded(sim, builder, sim.order_seed())
+    }
+
+    /// As [`start`](Self::start), with a seed of its own for the order of ready tasks: for one of
+    /// several systems on one clock.
+    ///
+    /// # Errors
+    ///
+    /// As [`RootContext::new`].
+    pub(crate) fn start_seeded(
+        sim: &SimContext,
+        builder: SystemBuilder,
+        seed: u64,
+    ) -> Result<Self, StartError> {
         let driver = Arc::new(ManualDriver::new(RESOLUTION));
         let clock = Arc::clone(sim.clock());
-        let toolbox = SimToolbox { clock, driver: Arc::clone(&driver), seed: sim.order_seed() };
+        let toolbox = SimToolbox { clock, driver: Arc::clone(&driver), seed };
         let root = RootContext::new(toolbox, builder)?;
         let wake_flag = Arc::new(WakeFlag(AtomicBool::new(true)));
         let waker = Waker::from(Arc::clone(&wake_flag));
@@ -97,6 +111,16 @@ impl SingleThreadHost {
         if self.sim.fault(Class::DriverStall).is_none() {
             self.deliver_ticks();
         }
+    }
+
+    /// Time has passed, for all systems of a run.
+    pub(crate) fn passed(&mut self, ticks: u64) {
+        self.pending_ticks += ticks;
+    }
+
+    /// Whether the system was woken since it has slept.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.wake_flag.is_set()
     }
 
     /// Delivers all pending ticks to the driver.
