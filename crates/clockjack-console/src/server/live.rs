@@ -1,0 +1,259 @@
+//! [`Live`]: the system of this program as a source of views.
+//!
+//! While somebody subscribes, one thread drives a [`Watcher`]: it samples what the workers run,
+//! reads the counters twice per second, and walks over the actors within a hundredth of a core.
+//! Without a subscriber there is neither thread nor watcher.
+
+use core::{
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    time::Duration,
+};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use clockjack_actor::ActorPath;
+use serde_json::Value;
+
+use super::{Control, NamesFn, Source, ViewError};
+use crate::{
+    Target, Watcher, inspect,
+    query::{ActorQuery, EventsQuery, GraphQuery, Params, Query, QueryParams, TreeQuery},
+    view::{Hello, Number, SCHEMA, VIEWS},
+};
+
+/// How often the counters are read.
+const ADVANCE_PERIOD: Duration = Duration::from_millis(250);
+
+/// The system of this program.
+pub(super) struct Live {
+    target: Target,
+    control: Control,
+    names: Option<NamesFn>,
+    started_ms: u64,
+    n_clients: Arc<AtomicUsize>,
+    watching: Mutex<Watching>,
+    n_skipped: AtomicU64,
+}
+
+#[derive(Default)]
+struct Watching {
+    n_subscribers: usize,
+    thread: Option<WatchThread>,
+}
+
+/// The thread that looks.
+struct WatchThread {
+    stop: Arc<AtomicBool>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl WatchThread {
+    fn start(target: &Target) -> Option<Self> {
+        let watcher = Watcher::new(target);
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_stopped = stop.clone();
+        let builder = thread::Builder::new().name("clockjack-watch".into());
+        // Without the thread all that needs more than one look is unknown, and shown so.
+        let thread = builder.spawn(move || watch(&watcher, &is_stopped)).ok()?;
+        Some(Self { stop, thread })
+    }
+
+    fn stop(self) {
+        // Relaxed: the flag publishes nothing, and the unpark makes the thread look.
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        // A panic of the thread was reported when it happened.
+        let _ended = self.thread.join();
+    }
+}
+
+fn watch(watcher: &Watcher, is_stopped: &AtomicBool) {
+    let target = watcher.target();
+    let begin = Instant::now();
+    let (mut next_sample, mut next_advance, mut next_slice) = (begin, begin, begin);
+    while !is_stopped.load(Ordering::Relaxed) {
+        let now = Instant::now();
+        if now >= next_sample {
+            watcher.sample(target.now_ns());
+            // A sample that comes late is not made up for: it would be of the same moment.
+            next_sample = (next_sample + Watcher::SAMPLE_PERIOD).max(now);
+        }
+        if now >= next_slice {
+            watcher.sweep(target.now_ns());
+            let end = Instant::now();
+            next_slice = end + Watcher::rest(end - now);
+        }
+        if now >= next_advance {
+            watcher.advance(target.now_ns());
+            next_advance = now + ADVANCE_PERIOD;
+        }
+        let next = next_sample.min(next_slice).min(next_advance);
+        thread::park_timeout(next.saturating_duration_since(Instant::now()));
+    }
+}
+
+impl Live {
+    pub(super) fn new(
+        target: Target,
+        control: Control,
+        names: Option<NamesFn>,
+        n_clients: Arc<AtomicUsize>,
+    ) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let started_ms = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
+        let (watching, n_skipped) = (Mutex::default(), AtomicU64::new(0));
+        Self { target, control, names, started_ms, n_clients, watching, n_skipped }
+    }
+
+    fn unredacted(&self, name: &str, params: &Params) -> Result<Value, ViewError> {
+        let target = &self.target;
+        match name {
+            "hello" => json(&self.hello()),
+            "overview" => {
+                let mut overview = inspect::overview(target);
+                let n_skipped = self.n_skipped.load(Ordering::Relaxed);
+                overview.console.frames_skipped = Number::count(n_skipped);
+                let n_clients = self.n_clients.load(Ordering::Relaxed);
+                overview.console.clients = Number::size(n_clients);
+                json(&overview)
+            }
+            "actors" => json(&inspect::actors(target, &parse::<Query>(params)?)),
+            "tree" => found(inspect::tree(target, &parse::<TreeQuery>(params)?)),
+            "actor" => found(inspect::actor(target, &parse::<ActorQuery>(params)?)),
+            "workers" => json(&inspect::workers(target)),
+            "timers" => json(&inspect::timers(target)),
+            "jobs" => json(&inspect::jobs(target, &parse::<Query>(params)?)),
+            "asks" => json(&inspect::asks(target, &parse::<Query>(params)?)),
+            "deadletters" => json(&inspect::deadletters(target)),
+            "graphs" => json(&inspect::graphs(target)),
+            "graph" => found(inspect::graph(target, &parse::<GraphQuery>(params)?.name)),
+            "events" => json(&inspect::events(target, &parse::<EventsQuery>(params)?)),
+            "findings" => json(&inspect::findings(target)),
+            _ => Err(ViewError::NoView),
+        }
+    }
+}
+
+fn parse<Q: QueryParams>(params: &Params) -> Result<Q, ViewError> {
+    Q::from_params(params).map_err(ViewError::Query)
+}
+
+fn json(view: &impl serde::Serialize) -> Result<Value, ViewError> {
+    serde_json::to_value(view).map_err(|_| ViewError::NotFound)
+}
+
+fn found(view: Option<impl serde::Serialize>) -> Result<Value, ViewError> {
+    json(&view.ok_or(ViewError::NotFound)?)
+}
+
+impl Source for Live {
+    fn hello(&self) -> Hello {
+        let program = std::env::current_exe().ok();
+        let program = program.as_deref().and_then(|path| path.file_name());
+        Hello {
+            schema: SCHEMA.to_owned(),
+            program: program.map(|name| name.to_string_lossy().into_owned()),
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            pid: Some(std::process::id()),
+            system: Some(self.target.system().name().to_owned()),
+            started: Some(self.started_ms),
+            clock: Some(inspect::overview(&self.target).clock),
+            control: self.control.names().into_iter().map(str::to_owned).collect(),
+            views: VIEWS.iter().map(|name| (*name).to_owned()).collect(),
+            ..Hello::default()
+        }
+    }
+
+    fn view(&self, name: &str, params: &Params) -> Result<Value, ViewError> {
+        let mut value = self.unredacted(name, params)?;
+        if let Some(names) = self.names {
+            redact(&mut value, names);
+        }
+        Ok(value)
+    }
+
+    fn subscribe(&self) {
+        let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        watching.n_subscribers += 1;
+        if watching.thread.is_none() {
+            watching.thread = WatchThread::start(&self.target);
+        }
+    }
+
+    fn unsubscribe(&self) {
+        let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
+        watching.n_subscribers -= 1;
+        if watching.n_subscribers == 0
+            && let Some(thread) = watching.thread.take()
+        {
+            thread.stop();
+        }
+    }
+
+    fn count_skipped(&self, n: u64) {
+        self.n_skipped.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+/// Replaces every path of an actor in every text.
+fn redact(value: &mut Value, names: NamesFn) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(shown) = redacted(text, names) {
+                *text = shown;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, names)),
+        Value::Object(members) => members.values_mut().for_each(|item| redact(item, names)),
+        _ => {}
+    }
+}
+
+/// The text with every path replaced. A path begins with a slash and ends before a space, a quote,
+/// a comma or a colon.
+fn redacted(text: &str, names: NamesFn) -> Cow<'_, str> {
+    if !text.contains("/user") && !text.contains("/system") {
+        return Cow::Borrowed(text);
+    }
+    let is_end = |c: char| c.is_whitespace() || "`'\",:;()[]".contains(c);
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('/') {
+        let (before, path) = rest.split_at(at);
+        let (path, after) = path.split_at(path.find(is_end).unwrap_or(path.len()));
+        shown.push_str(before);
+        let mut parts = path.split('/').filter(|name| !name.is_empty());
+        if path.starts_with("/user") || path.starts_with("/system") {
+            let root = ActorPath::root();
+            let path = parts.try_fold(root, |path, name| Some(path.child(name)));
+            shown.push_str(&names(&path.expect("no name is refused")));
+        } else {
+            shown.push_str(path);
+        }
+        rest = after;
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_replaced_in_texts_as_well() {
+        fn names(path: &ActorPath) -> Cow<'_, str> {
+            if path.depth() > 1 { "/user/*".into() } else { path.to_string().into() }
+        }
+        let shown = |text| redacted(text, names).into_owned();
+        assert_eq!(shown("/user/anna"), "/user/*");
+        assert_eq!(shown("/user/anna asks /user/bert/x, 3/s"), "/user/* asks /user/*, 3/s");
+        assert_eq!(shown("`/user/anna`: failed"), "`/user/*`: failed");
+        assert_eq!(shown("/user"), "/user");
+        assert_eq!(shown("12 / 3"), "12 / 3");
+    }
+}

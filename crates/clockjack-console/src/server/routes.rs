@@ -1,0 +1,176 @@
+//! The addresses: views, the stream, actions.
+
+#![expect(clippy::result_large_err, reason = "a refusal is the response that is sent")]
+
+use core::convert::Infallible;
+use std::sync::Arc;
+
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::{DefaultBodyLimit, Path, RawQuery, State},
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{CONTENT_TYPE, WWW_AUTHENTICATE},
+    },
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use hyper::body::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::{
+    Control, Source, ViewError,
+    connections::Served,
+    guard::{self, Access, Guard},
+    page,
+    stream::{self, Streams},
+};
+use crate::{
+    query::Params,
+    view::{Auth, SCHEMA},
+};
+
+/// The longest body of a request, in bytes.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// What the handlers share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) guard: Arc<Guard>,
+    pub(super) streams: Streams,
+}
+
+/// The routes of a console, behind its guard.
+pub(super) fn router(served: Served, stopped: &watch::Receiver<()>) -> Router {
+    let guard = Arc::new(served.guard);
+    let streams = Streams::new(stopped.clone());
+    let shared = Shared { source: served.source, guard: guard.clone(), streams };
+    page::add(Router::new())
+        .route("/v1/hello", get(hello))
+        .route("/v1/stream", get(stream::open))
+        .route("/v1/act", post(act))
+        .route("/v1/{view}", get(view))
+        .fallback(nothing)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(guard, guard::apply))
+        .with_state(shared)
+}
+
+/// An answer that refuses, with its reason as JSON.
+pub(super) fn refusal(status: StatusCode, what: impl Into<String>) -> Response {
+    let mut response = answer(status, &json!({ "error": what.into() }));
+    if status == StatusCode::UNAUTHORIZED {
+        let scheme = HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+    }
+    response
+}
+
+fn answer(status: StatusCode, value: &Value) -> Response {
+    let body = format!("{value}\n");
+    (status, [(CONTENT_TYPE, "application/json")], Body::from(body)).into_response()
+}
+
+/// Refuses a request that has shown no token.
+pub(super) fn check_access(access: Access) -> Result<(), Response> {
+    match access {
+        Access::Granted => Ok(()),
+        Access::None => {
+            let what = "a token is necessary: `Authorization: Bearer ..`";
+            Err(refusal(StatusCode::UNAUTHORIZED, what))
+        }
+    }
+}
+
+/// The parameters of a query. What is not UTF-8 is replaced.
+pub(super) fn params(query: Option<&str>) -> Params {
+    let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+}
+
+pub(super) fn view_refusal(error: &ViewError) -> Response {
+    let status = match error {
+        ViewError::NoView | ViewError::NotFound => StatusCode::NOT_FOUND,
+        ViewError::Query(_) => StatusCode::BAD_REQUEST,
+    };
+    refusal(status, error.to_string())
+}
+
+async fn hello(State(shared): State<Shared>, Extension(access): Extension<Access>) -> Response {
+    let auth = if shared.guard.has_token() { Auth::Token } else { Auth::Peer };
+    if access == Access::None {
+        return answer(StatusCode::OK, &json!({ "schema": SCHEMA, "auth": auth }));
+    }
+    let mut hello = shared.source.hello();
+    hello.auth = auth;
+    match serde_json::to_value(hello) {
+        Ok(value) => answer(StatusCode::OK, &value),
+        Err(error) => refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
+
+async fn view(
+    State(shared): State<Shared>,
+    Extension(access): Extension<Access>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Response> {
+    check_access(access)?;
+    let view = shared.source.view(&name, &params(query.as_deref()));
+    let value = view.map_err(|error| view_refusal(&error))?;
+    Ok(answer(StatusCode::OK, &value))
+}
+
+/// The class of an action; `None` if there is no such action.
+fn class_of(action: &str) -> Option<Control> {
+    Some(match action {
+        "stop" | "restart" | "suspend" | "resume" => Control::ACTORS,
+        "cancel-job" => Control::JOBS,
+        "set" | "step" | "stop-run" => Control::GRAPHS,
+        "watch" | "keep" | "mark" | "trace" => Control::INSPECT,
+        "level" => Control::LEVELS,
+        _ => return None,
+    })
+}
+
+async fn act(
+    State(shared): State<Shared>,
+    Extension(access): Extension<Access>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Response> {
+    check_access(access)?;
+    // A page of another site can send a form without asking, but no JSON.
+    if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
+        let what = "the body must be `application/json`";
+        return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, what));
+    }
+    let bad = |what: String| refusal(StatusCode::BAD_REQUEST, what);
+    let body: Value = serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
+    let action = body["do"].as_str().ok_or_else(|| bad("the member `do` is missing".into()))?;
+    let class = class_of(action).ok_or_else(|| bad(format!("unknown action `{action}`")))?;
+    let allowed = shared.source.hello().control;
+    let name = class.names().concat();
+    if !allowed.contains(&name) {
+        let what = format!("the program does not allow the class {name}");
+        let refused = json!({ "error": what, "missing": name });
+        return Err(answer(StatusCode::FORBIDDEN, &refused));
+    }
+    let what = format!("`{action}` is not carried out by this version");
+    Err(refusal(StatusCode::NOT_IMPLEMENTED, what))
+}
+
+async fn nothing(Extension(access): Extension<Access>) -> Result<Infallible, Response> {
+    check_access(access)?;
+    Err(refusal(StatusCode::NOT_FOUND, "there is nothing here"))
+}
+
+async fn wrong_method(Extension(access): Extension<Access>) -> Result<Infallible, Response> {
+    check_access(access)?;
+    Err(refusal(StatusCode::METHOD_NOT_ALLOWED, "the method is wrong"))
+}

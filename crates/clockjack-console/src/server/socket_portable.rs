@@ -1,0 +1,18 @@
+//! There are no unix sockets here: programs use loopback TCP.
+
+use std::path::PathBuf;
+
+use super::{OpenError, connections::Listener, guard::Guard};
+use crate::Address;
+
+/// Nothing is to be removed.
+#[derive(Debug)]
+pub(super) enum Removal {}
+
+pub(super) fn directory() -> Result<PathBuf, OpenError> {
+    Err(OpenError::no_sockets())
+}
+
+pub(super) fn listen(_: PathBuf) -> Result<(Listener, Address, Guard, Option<Removal>), OpenError> {
+    Err(OpenError::no_sockets())
+}

@@ -1,0 +1,235 @@
+//! A program that is looked at: clients over a socket and over TCP, streams, and nobody.
+
+use core::time::Duration;
+use std::{
+    path::PathBuf,
+    sync::{Arc, mpsc},
+};
+
+use clockjack_console::{
+    Address,
+    client::{Client, Event},
+    frame::Mirror,
+    query::{ActorQuery, Filter, NoQuery, Params, Query},
+    server::{Bind, Console, Control, Opened},
+    view::{ActorDetail, ActorRow, Auth, Overview, Page},
+};
+use clockjack_rt::{
+    Runtime,
+    actor::{Context, Failure, Props},
+};
+
+fn on_tcp(runtime: &Runtime) -> Opened {
+    Console::of(runtime).bind(Bind::Loopback(0)).open().unwrap()
+}
+
+/// A program with one actor, and a client of it.
+fn house() -> (Runtime, Opened, Client) {
+    let runtime = Runtime::new("house").unwrap();
+    runtime.spawn("till", Props::from_fn(|_cx, (): ()| ())).unwrap();
+    let console = on_tcp(&runtime);
+    let client = Client::connect(console.address()).unwrap();
+    (runtime, console, client)
+}
+
+#[test]
+fn a_client_with_the_token_learns_who_answers() {
+    let (_runtime, console, client) = house();
+    let hello = client.hello();
+    assert_eq!(hello.auth, Auth::Token);
+    assert_eq!(hello.system.as_deref(), Some("house"));
+    assert_eq!(hello.pid, Some(std::process::id()));
+    assert!(hello.control.is_empty());
+    let overview: Overview = client.get(&NoQuery).unwrap();
+    assert_eq!(overview.system, "house");
+
+    let Address::Tcp(at, _) = console.address() else { panic!("it is on TCP") };
+    let stranger = Client::connect(&Address::Tcp(*at, None)).unwrap();
+    assert_eq!(stranger.hello().system, None);
+    let error = stranger.get::<Overview>(&NoQuery).unwrap_err();
+    assert!(error.is_not_allowed(), "{error}");
+}
+
+#[test]
+fn what_does_not_exist_and_what_is_invalid_are_told_apart() {
+    let (_runtime, _console, client) = house();
+    let nobody = ActorQuery::Path("/user/nobody".into());
+    let error = client.get::<ActorDetail>(&nobody).unwrap_err();
+    assert!(error.is_not_found(), "{error}");
+    let wrong: Params = vec![("filter".into(), "depth>x".into())];
+    let error = client.get_json("actors", &wrong).unwrap_err();
+    assert!(error.is_invalid() && error.to_string().contains("filter"), "{error}");
+    let query = Query { filter: Filter::parse("-path:/system").unwrap(), ..Query::default() };
+    let _page: Page<ActorRow> = client.get(&query).unwrap();
+}
+
+#[test]
+fn a_stream_has_the_views_that_were_asked_for_until_the_console_closes() {
+    let (_runtime, console, client) = house();
+    let views = [("overview", Params::new()), ("workers", Params::new())];
+    let mut stream = client.stream(&views, 10.0).unwrap();
+    let mut mirrors = [Mirror::default(), Mirror::default()];
+    while mirrors.iter().any(|mirror| mirror.value().is_none()) {
+        if let Some(Event::Frame(frame)) = stream.next_event().unwrap() {
+            let at = views.iter().position(|(view, _)| *view == frame.view).unwrap();
+            mirrors[at].apply(frame);
+        }
+    }
+    assert_eq!(mirrors[0].value().unwrap()["system"], "house");
+    console.close();
+    let is_end = |event: &Option<Event>| matches!(event, None | Some(Event::Bye));
+    let mut events = core::iter::from_fn(|| Some(stream.next_event().unwrap()));
+    assert_eq!(events.find(is_end).unwrap(), Some(Event::Bye));
+    assert!(Client::connect(client.address()).is_err());
+}
+
+#[test]
+fn eight_clients_look_and_the_ninth_is_told_to_wait() {
+    let (_runtime, console, client) = house();
+    let view = [("overview", Params::new())];
+    let mut streams: Vec<_> = (0..8).map(|_| client.stream(&view, 1.0)).collect();
+    // The connection of `hello` may still have been there.
+    let n_open = streams.iter().filter(|stream| stream.is_ok()).count();
+    assert!(n_open >= 7, "{n_open}");
+    streams.retain(Result::is_ok);
+    while streams.len() < 8 {
+        streams.extend([client.stream(&view, 1.0)].into_iter().filter(Result::is_ok));
+    }
+    assert_eq!(console.clients(), 8);
+    let error = client.get::<Overview>(&NoQuery).unwrap_err();
+    assert!(error.is_busy(), "{error}");
+}
+
+#[test]
+fn the_program_says_what_it_allows() {
+    let runtime = Runtime::new("house").unwrap();
+    let console = Console::of(&runtime).bind(Bind::Loopback(0)).control(Control::JOBS);
+    let console = console.open().unwrap();
+    let client = Client::connect(console.address()).unwrap();
+    assert_eq!(client.hello().control, ["JOBS"]);
+}
+
+#[test]
+fn health_names_no_actor_and_needs_no_token() {
+    use std::io::{Read as _, Write as _};
+    let runtime = Runtime::new("house").unwrap();
+    runtime.spawn("secret", Props::from_fn(|_cx, (): ()| ())).unwrap();
+    let ready = Arc::new(core::sync::atomic::AtomicBool::new(false));
+    let is_ready = ready.clone();
+    let console = Console::of(&runtime).bind(Bind::Loopback(0));
+    let console = console.health(([127, 0, 0, 1], 0).into());
+    let console = console.ready(move || is_ready.load(core::sync::atomic::Ordering::Relaxed));
+    let console = console.open().unwrap();
+    let get = |path: &str| {
+        let mut stream = std::net::TcpStream::connect(console.health_addr().unwrap()).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(get("/alive").starts_with("HTTP/1.0 200"));
+    assert!(get("/ready").starts_with("HTTP/1.0 503"));
+    ready.store(true, core::sync::atomic::Ordering::Relaxed);
+    assert!(get("/ready").starts_with("HTTP/1.0 200"));
+    let metrics = get("/metrics");
+    assert!(metrics.contains("\nclockjack_actors_live "), "{metrics}");
+    assert!(!metrics.contains("/user/secret"), "{metrics}");
+    assert!(get("/v1/overview").starts_with("HTTP/1.0 404"));
+}
+
+/// The threads of this process with this name.
+#[cfg(target_os = "linux")]
+fn threads(name: &str) -> Vec<PathBuf> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let tasks = tasks.map(|task| task.unwrap().path());
+    // A name has at most fifteen bytes.
+    let name = &name[..name.len().min(15)];
+    tasks
+        .filter(|task| {
+            std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name)
+        })
+        .collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stream_of_a_client_that_has_gone_costs_nothing_any_more() {
+    fn switches(task: &std::path::Path) -> u64 {
+        let status = std::fs::read_to_string(task.join("status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+    // The other tests of this file have threads with these names, so this one is a process.
+    if std::env::var_os("CLOCKJACK_IDLE").is_none() {
+        let exe = std::env::current_exe().unwrap();
+        let name = "a_stream_of_a_client_that_has_gone_costs_nothing_any_more";
+        let mut child = std::process::Command::new(exe);
+        let output = child.env("CLOCKJACK_IDLE", "1").args([name, "--exact"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let (_runtime, console, client) = house();
+    let [thread] = &threads("clockjack-console")[..] else { panic!("one thread") };
+    assert!(threads("clockjack-watch").is_empty(), "nobody looks");
+    let mut stream = client.stream(&[("overview", Params::new())], 10.0).unwrap();
+    stream.next_event().unwrap();
+    assert_eq!(threads("clockjack-watch").len(), 1);
+    drop(stream);
+    while !threads("clockjack-watch").is_empty() || console.clients() > 0 {
+        std::thread::yield_now();
+    }
+    let before = switches(thread);
+    let (_keep, never) = mpsc::channel::<()>();
+    let _waited = never.recv_timeout(Duration::from_secs(10));
+    assert_eq!(switches(thread), before, "nothing has woken the console");
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::os::unix::fs::DirBuilderExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_client_on_a_socket_needs_no_token() {
+        let directory = std::env::temp_dir().join(format!("cj-console-{}", std::process::id()));
+        let _removed = std::fs::remove_dir_all(&directory);
+        std::fs::DirBuilder::new().mode(0o700).create(&directory).unwrap();
+        let runtime = Runtime::new("house").unwrap();
+        let at = Bind::SocketAt(directory.join("house.sock"));
+        let console = Console::of(&runtime).bind(at.clone()).open().unwrap();
+        let client = Client::connect(console.address()).unwrap();
+        assert_eq!(client.hello().auth, Auth::Peer);
+        let second = Console::of(&runtime).bind(at).open().unwrap_err();
+        assert!(second.is_in_use(), "{second}");
+        drop(console);
+        assert!(Client::connect(client.address()).is_err());
+        std::fs::remove_dir(directory).unwrap();
+    }
+}
+
+#[test]
+fn paths_are_shown_as_the_program_wants() {
+    use clockjack_rt::actor::{Actor, ActorPath, Next};
+    use std::borrow::Cow;
+
+    struct Asker;
+    impl Actor for Asker {
+        type Msg = ();
+        fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+            Ok(Next::Stay)
+        }
+    }
+
+    fn shown(path: &ActorPath) -> Cow<'_, str> {
+        if path.depth() > 1 { "/user/(hidden)".into() } else { path.to_string().into() }
+    }
+    let runtime = Runtime::new("house").unwrap();
+    runtime.spawn("anna", || Asker).unwrap();
+    let console = Console::of(&runtime).bind(Bind::Loopback(0)).names(shown).open().unwrap();
+    let client = Client::connect(console.address()).unwrap();
+    for view in ["actors", "overview", "workers", "events"] {
+        let text = client.get_json(view, &Params::new()).unwrap().to_string();
+        assert!(!text.contains("anna"), "{view}: {text}");
+    }
+}

@@ -1,0 +1,122 @@
+//! The page's own modules against the crate's: frames that are put together, and numbers that are
+//! written. They run in Node, if it is installed.
+
+use std::{
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use clockjack_console::{
+    client::Client,
+    frame::{Encoder, Frame},
+    server::{Bind, Console},
+    view::Number,
+};
+use clockjack_rt::Runtime;
+use serde_json::{Value, json};
+
+/// Runs a module of the page followed by this script, which gets the input as a JSON text; `None`
+/// if there is no Node.
+fn node(module: &str, script: &str, input: &Value) -> Option<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page").join(module);
+    let module = std::fs::read_to_string(path).unwrap();
+    let mut command = Command::new("node");
+    command.args(["--input-type=module", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().ok()?;
+    let text =
+        format!("{module}\nconst input = JSON.parse({});\n{script}\n", json!(input.to_string()));
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "Node failed");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// A view with random rows in a random order.
+fn random(next: &mut impl FnMut(u64) -> u64) -> Value {
+    let mut rows: Vec<Value> = Vec::new();
+    for pid in 0..8 {
+        if next(3) > 0 {
+            let at = usize::try_from(next(rows.len() as u64 + 1)).unwrap();
+            rows.insert(at, json!({ "pid": pid.to_string(), "depth": next(2) }));
+        }
+    }
+    json!({ "rows": rows, "total": next(3) })
+}
+
+#[test]
+fn the_page_puts_frames_together_to_the_whole_view() {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut next = move |bound: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % bound
+    };
+    let mut encoder = Encoder::new("actors", "actors");
+    let mut steps: Vec<(Option<Frame>, Value)> = Vec::new();
+    for _ in 0..500 {
+        let view = random(&mut next);
+        steps.push((encoder.next(view.clone()), view));
+    }
+    let script = "
+        import assert from 'node:assert';
+        const mirror = new Mirror();
+        for (const [frame, view] of input) {
+            if (frame) mirror.apply(frame);
+            assert.deepEqual(mirror.value(), view);
+        }
+        console.log('equal');";
+    let steps = serde_json::to_value(steps).unwrap();
+    let Some(said) = node("mirror.js", script, &steps) else { return };
+    assert_eq!(said, "equal\n");
+}
+
+#[test]
+fn the_page_writes_numbers_with_their_marks() {
+    let script = "
+        for (const n of input) console.log([count(n), rate(n), time(n), percent(n)].join(' | '));";
+    let numbers = [
+        Number::UNKNOWN,
+        Number::count(10_412),
+        Number::exact(0.2),
+        Number::sampled(0.38, 0.02),
+        Number::exact(82_000.0),
+        Number::exact(1_310_000.0),
+    ];
+    let numbers = serde_json::to_value(numbers).unwrap();
+    let Some(said) = node("format.js", script, &numbers) else { return };
+    let expected = "- | - | - | -\n\
+        10,412 | 10.4 k/s | 10 us | 1041200%\n\
+        0 | 0.2 /s | 0 ns | 20%\n\
+        0~ | 0.4 /s~ | 0 ns~ | 38%~\n\
+        82,000 | 82 k/s | 82 us | 8200000%\n\
+        1,310,000 | 1.31 M/s | 1.3 ms | 131000000%\n";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn the_page_needs_no_token_and_what_it_asks_does() {
+    use std::io::Read as _;
+    let runtime = Runtime::new("house").unwrap();
+    let console = Console::of(&runtime).bind(Bind::Loopback(0)).open().unwrap();
+    let clockjack_console::Address::Tcp(at, _) = console.address() else { panic!("on TCP") };
+    let get = |path: &str| {
+        let mut stream = std::net::TcpStream::connect(at).unwrap();
+        let request = format!("GET {path} HTTP/1.0\r\nhost: {at}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    for path in ["/", "/app.js", "/style.css", "/mirror.js", "/format.js", "/preact-htm.js"] {
+        let answer = get(path);
+        assert!(answer.starts_with("HTTP/1.0 200"), "{path}: {answer}");
+        assert!(answer.contains("content-security-policy: default-src 'none'"), "{path}");
+    }
+    assert!(get("/v1/overview").starts_with("HTTP/1.0 401"));
+    assert!(get("/app.js?x=1").starts_with("HTTP/1.0 200"));
+    assert!(get("/vendor/LICENSE-htm").starts_with("HTTP/1.0 401"), "only what is listed");
+    assert!(Client::connect(console.address()).is_ok());
+}
