@@ -1,13 +1,18 @@
 //! Parses the arguments, runs the command, reports failures and returns the exit code.
 
+mod cluster;
 mod demo;
 mod graph;
 mod init;
+mod inspect;
 mod observe;
 mod options;
+mod plot;
+mod ps;
 mod run;
 mod schema;
 mod tool;
+mod top;
 
 use core::error::Error as _;
 use std::{ffi::OsString, io, process::ExitCode};
@@ -16,14 +21,19 @@ use clap::{Parser, Subcommand};
 use clockjack_graph::Registry;
 
 use self::{
+    cluster::ClusterArgs,
     demo::DemoArgs,
     graph::{CheckArgs, DiffPlanArgs, Env, ExplainArgs, LintArgs, PlanArgs, RenderArgs},
     init::InitArgs,
+    inspect::InspectArgs,
     observe::ObserveArgs,
     options::ColorMode,
+    plot::PlotArgs,
+    ps::PsArgs,
     run::{BenchArgs, RunArgs, TraceArgs},
     schema::SchemaArgs,
     tool::{CompletionsArgs, DoctorArgs, ManArgs},
+    top::TopArgs,
 };
 use crate::{exit_code, failure::Failure, output::OutputFile, streams::Streams};
 
@@ -62,16 +72,21 @@ pub fn run<A>(
 where
     A: Into<OsString> + Clone,
 {
-    let cli = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(parse_error) => return print_parse_message(&parse_error, streams),
     };
-    let env = Env { registry, color: cli.color };
+    let program = args.first().map_or("clockjack".into(), |name| name.to_string_lossy());
+    // The program, the command and a file.
+    let has_options = args.len() > 3;
+    let env = Env { registry, color: cli.color, program: &program, has_options };
     let result = match cli.command {
         Command::Check(args) => args.run(env, streams),
         Command::Plan(args) => args.run(env, streams),
         Command::Render(args) => args.run(env, streams),
         Command::Run(args) => args.run(env, streams),
+        Command::Plot(args) => args.run(env, streams),
         Command::Trace(args) => args.run(env, streams),
         Command::Observe(args) => args.run(env, streams),
         Command::Bench(args) => args.run(env, streams),
@@ -80,6 +95,10 @@ where
         Command::DiffPlan(args) => args.run(env, streams),
         Command::Schema(args) => args.run(streams),
         Command::Init(args) => args.run(streams),
+        Command::Cluster(args) => args.run(streams),
+        Command::Ps(args) => args.run(streams),
+        Command::Top(args) => args.run(env, streams),
+        Command::Inspect(args) => args.run(streams),
         Command::Doctor(args) => args.run(registry, streams),
         Command::Completions(args) => args.run(streams),
         Command::Man(args) => args.run(streams),
@@ -156,9 +175,17 @@ fn all_codes() -> Vec<u8> {
     exit_code::ALL.iter().map(|(code, _)| *code).collect()
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  clockjack init night-watch                 create a project: an actor with a timer, and its tests
+  clockjack init notes --template service    create an HTTP server that drains on SIGTERM
+  clockjack check cell.yaml                  report every error of a graph file
+  clockjack run cell.yaml                    run it: a thousand epochs in virtual time
+  clockjack explain missing_field            explain a diagnostic code";
+
 /// Run, check and inspect dataflow graphs, timers and jobs on a clock that you control
 #[derive(Debug, Parser)]
-#[command(name = "clockjack", version, after_help = exit_codes("", &all_codes()),
+#[command(name = "clockjack", version, after_help = exit_codes(EXAMPLES, &all_codes()),
     arg_required_else_help = true)]
 struct Cli {
     /// When to use colors; `auto` uses them on a terminal unless NO_COLOR is set.
@@ -175,6 +202,7 @@ enum Command {
     Plan(PlanArgs),
     Render(RenderArgs),
     Run(RunArgs),
+    Plot(PlotArgs),
     Trace(TraceArgs),
     Observe(ObserveArgs),
     Lint(LintArgs),
@@ -183,6 +211,10 @@ enum Command {
     Bench(BenchArgs),
     Schema(SchemaArgs),
     Init(InitArgs),
+    Cluster(ClusterArgs),
+    Ps(PsArgs),
+    Top(TopArgs),
+    Inspect(InspectArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

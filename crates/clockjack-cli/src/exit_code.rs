@@ -23,8 +23,15 @@ pub const RUN_FAILED: u8 = 5;
 /// More ticks were late than allowed, or data was late and must not be.
 pub const OVERRUN: u8 = 7;
 
-/// The run completed, but an assertion about it failed, or it lost a message and must not.
+/// No connection to a running program or a server, or it speaks another major version.
+pub const NOT_CONNECTED: u8 = 8;
+
+/// The run completed, but an assertion about it failed, or it lost a message and must not;
+/// or something is wrong in a running program (`doctor --of`).
 pub const ASSERTION_FAILED: u8 = 9;
+
+/// The running program does not allow the request: the token is missing or wrong.
+pub const NOT_ALLOWED: u8 = 13;
 
 /// SIGINT (Ctrl-C): the work in progress was completed, and the report covers the part that ran.
 /// After a second signal the work in progress was abandoned; all files are complete nevertheless.
@@ -35,17 +42,20 @@ pub const INTERRUPTED: u8 = 130;
 pub const TERMINATED: u8 = 143;
 
 /// Every exit code with its description, as the help shows it.
-pub const ALL: [(u8, &str); 9] = [
+pub const ALL: [(u8, &str); 11] = [
     (OK, "success, also if the reader of the output closed the pipe early"),
     (FAILED, "a check failed, or the output could not be written"),
     (USAGE, "the arguments are invalid or missing, or a file cannot be read; nothing was run"),
     (INVALID_GRAPH, "the graph is invalid; every error is reported and nothing was run"),
     (RUN_FAILED, "the run failed"),
     (OVERRUN, "more ticks were late than --max-overruns allows, or --deny-late found late data"),
+    (NOT_CONNECTED, "no connection to the program or server, or it speaks another major version"),
     (
         ASSERTION_FAILED,
-        "an assertion about the run or the plan failed, or --deny-loss found a lost message",
+        "an assertion about the run or the plan failed, --deny-loss found a lost message, or \
+         doctor --of found a problem",
     ),
+    (NOT_ALLOWED, "the program does not allow the request: the token is missing or wrong"),
     (INTERRUPTED, "interrupted by Ctrl-C; the work in progress was completed"),
     (TERMINATED, "interrupted by SIGTERM; the work in progress was completed"),
 ];

@@ -159,8 +159,8 @@ impl Origin {
         match self {
             Self::Registry => format!("version = \"{}\"", env!("CARGO_PKG_VERSION")),
             Self::Checkout(root) => {
-                let path = root.join("crates").join(package);
-                format!("path = {}", quoted(&path.to_string_lossy()))
+                let path = below(root, &format!("crates/{package}"));
+                format!("path = {}", quoted(&path))
             }
         }
     }
@@ -170,8 +170,8 @@ impl Origin {
         match self {
             Self::Registry => String::new(),
             Self::Checkout(root) => {
-                let manifest = quoted(&root.join("Cargo.toml").to_string_lossy());
-                let crates = quoted(&root.join("crates/").to_string_lossy());
+                let manifest = quoted(&below(root, "Cargo.toml"));
+                let crates = quoted(&below(root, "crates/"));
                 format!(
                     "# Cargo.toml has Clockjack as a path, so the build needs the same path.\n\
                      COPY --from=clockjack [\"Cargo.toml\", {manifest}]\n\
@@ -192,6 +192,13 @@ impl Origin {
         };
         format!("docker build {context}--tag {} .", name.as_str())
     }
+}
+
+/// A path below the root of a checkout, as files have it that other systems read, too: with slashes
+/// on every system.
+fn below(root: &Path, path: &str) -> String {
+    let root = root.to_string_lossy();
+    format!("{}/{path}", root.strip_suffix('/').unwrap_or(&root))
 }
 
 fn is_checkout(root: &Path) -> bool {
@@ -274,6 +281,8 @@ impl Project {
         match fs::read_dir(&self.dir).map(|mut entries| entries.next().is_none()) {
             Ok(true) => Ok(()),
             Ok(false) => Err(not_empty()),
+            // Not every system says that a file is no directory.
+            Err(_) if self.dir.is_file() => Err(not_empty()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(not_empty()),
             Err(error) => Err(Failure::file_output(&self.dir, error)),

@@ -45,6 +45,11 @@
 //! assertions, metrics, health events and a trace, in formats that other tools read. It writes no
 //! HTML page.
 //!
+//! # Running programs
+//!
+//! `ps`, `top`, `inspect` and `doctor --of` look at a running program that has opened its console
+//! (`Console::of(&rt).open()?`).
+//!
 //! # Demos
 //!
 //! `demo timers` and `demo jobs` run a timer wheel and a scheduler in virtual time, and check every
@@ -53,6 +58,11 @@
 //! # Projects
 //!
 //! `init` creates a new project that compiles and passes its tests, from one of four templates.
+//!
+//! # Clusters
+//!
+//! `cluster` runs the program `clockjack-cluster`, which shows and checks a cluster of nodes on
+//! NATS servers. It is a program of its own, so that this one needs no client for NATS.
 //!
 //! # Not supported
 //!
@@ -63,13 +73,16 @@ mod cli;
 mod demo;
 pub mod exit_code;
 mod failure;
+mod findings;
 mod format;
 #[cfg(test)]
 mod golden;
 mod graph;
 mod init;
 mod interrupt;
+mod live;
 mod output;
+mod plot;
 mod progress;
 mod render;
 mod rng;

@@ -7,6 +7,7 @@ pub(crate) mod assertions;
 pub(crate) mod bench;
 pub(crate) mod events;
 pub(crate) mod observe;
+pub(crate) mod overview;
 pub(crate) mod summary;
 
 use core::{
@@ -32,6 +33,8 @@ use crate::{failure::Failure, interrupt::Interrupt};
 
 /// The default interval between two calls of the observer.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a run may take to end after the second signal.
+const LAST_CHANCE: Duration = Duration::from_millis(200);
 /// The number of epochs of a run in virtual time without a bound.
 pub(crate) const STEPS_DEFAULT: u64 = 1000;
 /// How long the worker threads may take to shut down after a run that was abandoned.
@@ -52,6 +55,18 @@ pub(crate) struct RunSettings {
     pub(crate) commit_log: Option<CommitLog>,
     pub(crate) trace: Option<TraceLog>,
     pub(crate) journal: Option<ComponentLog>,
+    /// Which calls are measured, for their distribution; `None`: few of them, without it.
+    pub(crate) call_times: Option<CallTimes>,
+}
+
+/// Which calls are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallTimes {
+    /// As many as without the distribution.
+    Few,
+    /// Those of one epoch in seven, a prime: components that are called in every second, fourth or
+    /// tenth epoch are measured, too.
+    Many,
 }
 
 impl RunSettings {
@@ -68,6 +83,7 @@ impl RunSettings {
             commit_log: None,
             trace: None,
             journal: None,
+            call_times: None,
         }
     }
 
@@ -98,6 +114,11 @@ impl RunSettings {
         if let Some(journal) = &self.journal {
             options = options.component_log(journal);
         }
+        options = match self.call_times {
+            None => options,
+            Some(CallTimes::Few) => options.keep_call_times(),
+            Some(CallTimes::Many) => options.keep_call_times().timing_every(7),
+        };
         options
     }
 }
@@ -247,7 +268,7 @@ enum RunEnd {
 }
 
 /// Waits on this thread until the run stops, and calls `observer` at intervals. The first signal
-/// stops the run, the second one ends the wait.
+/// stops the run, the second one soon ends the wait.
 fn wait(
     run: GraphRun,
     interrupt: &Interrupt,
@@ -261,15 +282,19 @@ fn wait(
     let is_woken = &unpark.1;
     let mut cx = Context::from_waker(&waker);
     let mut run = pin!(run);
-    let (mut was_interrupted, mut overdue) = (false, Vec::new());
+    let (mut was_interrupted, mut urgent_at, mut overdue) = (false, None, Vec::new());
     loop {
         if let Poll::Ready(outcome) = run.as_mut().poll(&mut cx) {
             observer(Moment::Frame(&stopper));
             return (RunEnd::Stopped(Box::new(outcome)), was_interrupted);
         }
         if interrupt.is_urgent() {
-            // Both signals may have arrived since the last look.
-            return (RunEnd::Abandoned(stopper.metrics(), stopper.overdue_calls()), true);
+            // Both signals may have arrived since the last look, and a terminal and a supervisor
+            // may each have sent one: a run that can end at once is not abandoned.
+            stopper.stop();
+            if urgent_at.get_or_insert_with(Instant::now).elapsed() >= LAST_CHANCE {
+                return (RunEnd::Abandoned(stopper.metrics(), stopper.overdue_calls()), true);
+            }
         }
         // A signal must not wait for a long frame, so the thread parks for at most `POLL_INTERVAL`.
         let polled_at = Instant::now();

@@ -165,13 +165,13 @@ fn no_file_is_written_over_one_that_is_read_or_over_another() {
     let graph = scratch("graph.yaml");
     fs::copy(file("cell.yaml"), &graph).expect("the file can be copied");
     let before = fs::read(&graph).expect("the file exists");
-    let (graph, other) = (text(&graph), graph.with_file_name("other"));
-    let (other, same) =
-        (text(&other), format!("{}/./graph.yaml", graph.trim_end_matches("/graph.yaml")));
+    let (other, same) = (graph.with_file_name("other"), graph.with_file_name("."));
+    let same = same.join("graph.yaml");
+    let (graph, other, same) = (text(&graph), text(&other), text(&same));
     let cases: [&[&str]; 6] = [
         &["render", graph, "-o", graph],
-        &["trace", graph, "-o", &same],
-        &["run", graph, "--trace", &same],
+        &["trace", graph, "-o", same],
+        &["run", graph, "--trace", same],
         &["run", graph, "--commit-log", graph],
         &["run", graph, "--metrics", graph],
         &["run", graph, "--metrics", other, "--trace", other],
@@ -183,6 +183,14 @@ fn no_file_is_written_over_one_that_is_read_or_over_another() {
     }
     assert_eq!(fs::read(graph).expect("the file exists"), before);
     assert_eq!(names_beside(Path::new(graph)), ["graph.yaml"], "nothing was left");
+}
+
+#[test]
+fn a_file_name_sends_no_commands_to_the_terminal() {
+    let (code, _, err) = clockjack(&["check", "no\x1b[31m\nsuch"]);
+    assert_eq!(code, exit_code::USAGE);
+    assert!(err.starts_with(r"clockjack: cannot read the graph 'no\u{1b}[31m\nsuch': "), "{err}");
+    assert_eq!(err.lines().count(), 1, "{err}");
 }
 
 /// Two lanes with clocks of their own, whose names are the endings of files.

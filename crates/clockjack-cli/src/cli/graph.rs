@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     failure::Failure,
+    findings,
     format::Format,
     graph::{
         check::{self, Depth},
@@ -34,6 +35,10 @@ use crate::{
 pub(super) struct Env<'r> {
     pub(super) registry: &'r Registry,
     pub(super) color: ColorMode,
+    /// The name by which the user called the program.
+    pub(super) program: &'r str,
+    /// Whether there are arguments besides the command and a file.
+    pub(super) has_options: bool,
 }
 
 /// Reads these files in order.
@@ -289,9 +294,10 @@ impl LintArgs {
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   clockjack explain                                  list all codes
-  clockjack explain immediate_cycle_without_loop     one code with a wrong and a right example";
+  clockjack explain immediate_cycle_without_loop     one code with a wrong and a right example
+  clockjack explain S01                              a finding of `doctor --of` and `top`";
 
-/// Explain a diagnostic code: its meaning, an example, the fix, and the reason for the rule
+/// Explain a code of a diagnostic or a finding: its meaning, an example, the fix, and the reason
 #[derive(Debug, Args)]
 #[command(after_help = exit_codes(EXPLAIN_EXAMPLES, &[0, 2]))]
 pub(super) struct ExplainArgs {
@@ -306,10 +312,26 @@ pub(super) struct ExplainArgs {
 
 impl ExplainArgs {
     pub(super) fn run(&self, streams: &mut Streams<'_>) -> Result<(), Failure> {
-        let pages = explain::find(&self.codes)?;
+        let is_finding = |code: &&String| findings::page(code).is_some();
+        let (found, codes): (Vec<&String>, Vec<&String>) = self.codes.iter().partition(is_finding);
+        let codes: Vec<String> = codes.into_iter().cloned().collect();
+        let (pages, found) = if self.codes.is_empty() {
+            (explain::find(&[])?, findings::all())
+        } else {
+            let found = found.into_iter().filter_map(|code| findings::page(code)).collect();
+            (if codes.is_empty() { Vec::new() } else { explain::find(&codes)? }, found)
+        };
         let records = pages.iter().map(|page| explain::record(page));
-        let show = if self.codes.is_empty() { explain::list } else { explain::pages };
-        let text = self.format.list("codes", records, || show(&pages));
+        let records = records.chain(found.iter().map(|page| findings::to_json(page)));
+        let text = self.format.list("codes", records, || {
+            if self.codes.is_empty() {
+                let rows = found.iter().map(|page| findings::to_row(page));
+                return format!("{}{}", explain::list(&pages), rows.collect::<String>());
+            }
+            let texts = found.iter().map(|page| findings::to_text(page));
+            let texts: Vec<String> = [explain::pages(&pages)].into_iter().chain(texts).collect();
+            texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+        });
         write_result(streams, &text)
     }
 }

@@ -39,12 +39,21 @@ impl ColorMode {
         self.renderer(streams.err_is_terminal, streams)
     }
 
-    fn renderer(self, is_terminal: bool, streams: &Streams<'_>) -> Renderer {
-        let is_painted = match self {
+    /// Whether standard output has colors.
+    pub(super) fn paints_out(self, streams: &Streams<'_>) -> bool {
+        self.paints(streams.out_is_terminal, streams)
+    }
+
+    fn paints(self, is_terminal: bool, streams: &Streams<'_>) -> bool {
+        match self {
             Self::Auto => is_terminal && !streams.no_color,
             Self::Always => true,
             Self::Never => false,
-        };
+        }
+    }
+
+    fn renderer(self, is_terminal: bool, streams: &Streams<'_>) -> Renderer {
+        let is_painted = self.paints(is_terminal, streams);
         let paint = if is_painted { Paint::Colour } else { Paint::Plain };
         Renderer { paint, ..Renderer::DEFAULT }
     }

@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 use std::{
-    io::BufWriter,
+    fs::File,
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -23,7 +24,7 @@ use super::{
     Streams, exit_codes,
     graph::{Env, check_distinct_files, output_file},
     options::{GraphArgs, ProgressMode, load_or_report},
-    write_result, write_to,
+    plot, write_result, write_to,
 };
 use crate::{
     exit_code,
@@ -31,10 +32,11 @@ use crate::{
     format::Format,
     graph::load::Loaded,
     output::{self, ClosingWriter, LastFlush, OutputFile},
+    plot::values::RunValues,
     run::{
-        self, Moment, RunResult, RunSettings,
+        self, CallTimes, Moment, RunResult, RunSettings,
         bench::{BenchResult, fnv1a64},
-        events, summary,
+        events, overview, summary,
     },
     span,
 };
@@ -126,7 +128,16 @@ impl RunBounds {
             commit_log: None,
             trace: None,
             journal: None,
+            call_times: None,
         }
+    }
+
+    /// Whether the user gave none of these options.
+    pub(super) fn are_default(&self) -> bool {
+        let Self { steps, length, until_idle, clock, workers, parallel, seed } = self;
+        (steps, length, workers) == (&None, &None, &None)
+            && (*until_idle, *clock, *parallel, *seed)
+                == (false, ClockMode::Virtual, ParallelMode::Auto, 0)
     }
 }
 
@@ -139,7 +150,13 @@ Examples:
   clockjack run cell.yaml --metrics cell.prom           write metrics for Prometheus
   clockjack run cell.yaml --deny-loss                   exit with 9 if a message was lost
   clockjack run cell.yaml --deny-late                   exit with 7 if data was late
-  clockjack run cell.yaml --log info                    print the log messages of components";
+  clockjack run cell.yaml --log info                    print the log messages of components
+  clockjack run cell.yaml --plot arm.position           choose the edges that are plotted
+
+The table shows for each component its calls, its calls per second of the run's time, the last value
+at its first output (or at its input, if it has no output), the lost messages, and the median and
+the 99th percentile of the duration of its calls. Some calls are measured, by the clock of the
+system; everything else in the table is the same on every machine. A dash is an unknown number.";
 
 /// Run a graph file
 #[derive(Debug, Args)]
@@ -187,6 +204,12 @@ pub(super) struct RunArgs {
     #[arg(long)]
     deny_late: bool,
 
+    /// Plot the values on these edges below the table: their ids, or COMPONENT.OUTPUT; `clockjack
+    /// plot --help` explains the names. `none` plots and records no values, so that the run has no
+    /// more to do than without this output. Default: the edges at the boundary of the graph.
+    #[arg(long, value_name = "EDGE,..", value_delimiter = ',')]
+    plot: Vec<String>,
+
     /// Output format: a summary, one JSON object, or one JSON object per record.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
@@ -206,19 +229,25 @@ impl RunArgs {
     pub(super) fn run(&self, env: Env<'_>, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let loaded = self.graph.load(env, self.format, streams)?;
         let mut settings = self.bounds.settings();
+        let values = self.values(&loaded.plan)?;
         let logs = self.commit_log.as_ref();
-        let logs = logs.map(|path| lane_logs(path, &loaded.plan, settings.clock));
-        let logs = logs.unwrap_or_default();
+        let lanes = own_clocks(&loaded.plan, settings.clock);
+        let logs: Vec<PathBuf> =
+            logs.map(|path| lanes.map(|lane| lane_log(path, lane)).collect()).unwrap_or_default();
         let written = [&self.commit_log, &self.trace, &self.metrics].into_iter().flatten();
-        let written = written.chain(logs.iter().map(|(_, path)| path));
+        let written = written.chain(&logs);
         check_distinct_files(&[self.graph.path()], written)?;
         let files = Files {
             trace: self.trace.as_deref().map(OutputFile::at).transpose()?,
             metrics: self.metrics.as_deref().map(OutputFile::at).transpose()?,
         };
         let last_flush = LastFlush::default();
-        if let Some(path) = &self.commit_log {
-            settings.commit_log = Some(commit_log(path, &logs, &last_flush)?);
+        let path = self.commit_log.as_deref();
+        settings.commit_log =
+            log_writers(&loaded.plan, settings.clock, path, values.as_ref(), &last_flush)?;
+        if self.format == Format::Human {
+            settings.call_times =
+                Some(if values.is_some() { CallTimes::Many } else { CallTimes::Few });
         }
         if self.trace.is_some() {
             settings.trace = Some(TraceLog::new(self.trace_capacity as usize));
@@ -229,7 +258,7 @@ impl RunArgs {
         last_flush.is_next();
         let written_files = self.write_files(&files, &plan, &result, &settings);
         let text = match self.format {
-            Format::Human => summary::text(&plan, &result),
+            Format::Human => self.text(&plan, &result, values.as_ref(), env, streams),
             Format::Json => format!("{}\n", summary::json(&plan, &result)),
             Format::Ndjson => summary::lines(&plan, &result),
         };
@@ -243,6 +272,39 @@ impl RunArgs {
             denies_late: self.deny_late,
         };
         exit_with(summary::exit_code(&result, demands))
+    }
+
+    /// Where the values of the run are recorded, if that is wanted.
+    fn values(&self, plan: &Plan) -> Result<Option<RunValues>, Failure> {
+        let is_none = self.plot == ["none"];
+        if self.format != Format::Human {
+            let is_wanted = !self.plot.is_empty() && !is_none;
+            let refused = is_wanted.then(|| Failure::usage("--plot needs --format human"));
+            return refused.map_or(Ok(None), Err);
+        }
+        if is_none {
+            return Ok(None);
+        }
+        Ok(Some(RunValues::new(plan, plot::signals(plan, &self.plot)?)))
+    }
+
+    /// The result for people.
+    fn text(
+        &self,
+        plan: &Plan,
+        result: &RunResult,
+        values: Option<&RunValues>,
+        env: Env<'_>,
+        streams: &Streams<'_>,
+    ) -> String {
+        let (clock, style) = (self.bounds.settings().clock, plot::style(env.color, streams, false));
+        let mut text = overview::text(plan, result, clock, values, style);
+        // A user who gives options knows the command.
+        if !env.has_options && result.error.is_none() && !result.was_interrupted {
+            let file = self.graph.path().to_string_lossy();
+            text.push_str(&overview::try_next(env.program, &file, plan));
+        }
+        text
     }
 
     /// Writes all requested files, or as many as possible, and returns the first failure.
@@ -310,32 +372,51 @@ struct Files {
     metrics: Option<OutputFile>,
 }
 
-/// The log files of the lanes with a clock of their own: `FILE.LANE`.
-fn lane_logs(path: &Path, plan: &Plan, clock: Clock) -> Vec<(String, PathBuf)> {
-    let own = plan.lanes.iter().filter(|lane| lane.domain > 0 && clock != Clock::Virtual);
-    let log = |id: &String| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{id}"));
-        (id.clone(), PathBuf::from(name))
-    };
-    own.map(|lane| log(&lane.spec.id)).collect()
+/// The lanes with a clock of their own.
+fn own_clocks(plan: &Plan, clock: Clock) -> impl Iterator<Item = &str> {
+    let own = plan.lanes.iter().filter(move |lane| lane.domain > 0 && clock != Clock::Virtual);
+    own.map(|lane| lane.spec.id.as_str())
 }
 
-/// A commit log that is written while the graph runs.
-fn commit_log(
-    path: &Path,
-    lanes: &[(String, PathBuf)],
+/// The log file of a lane with a clock of its own: `FILE.LANE`.
+fn lane_log(path: &Path, lane: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{lane}"));
+    PathBuf::from(name)
+}
+
+type LogFile = ClosingWriter<BufWriter<File>>;
+
+/// The commit log of a run, if there is a file for it or if its values are recorded: a writer for
+/// each lane with a clock of its own, and one for the others.
+pub(super) fn log_writers(
+    plan: &Plan,
+    clock: Clock,
+    path: Option<&Path>,
+    values: Option<&RunValues>,
     last_flush: &LastFlush,
-) -> Result<CommitLog, Failure> {
+) -> Result<Option<CommitLog>, Failure> {
+    if path.is_none() && values.is_none() {
+        return Ok(None);
+    }
     let create = |path: &Path| {
         let file = output::create_locked(path, || Ok(()));
         file.map(|file| ClosingWriter::new(BufWriter::new(file), last_flush))
     };
-    let mut log = CommitLog::to(create(path)?);
-    for (lane, path) in lanes {
-        log = log.lane_to(lane, create(path)?);
+    let writer = |path: Option<&Path>| -> Result<Box<dyn Write + Send>, Failure> {
+        let file: Option<LogFile> = path.map(create).transpose()?;
+        Ok(match (values, file) {
+            (Some(values), file) => Box::new(values.writer(file)),
+            (None, Some(file)) => Box::new(file),
+            (None, None) => Box::new(io::sink()),
+        })
+    };
+    let mut log = CommitLog::to(writer(path)?);
+    for lane in own_clocks(plan, clock) {
+        let path = path.map(|path| lane_log(path, lane));
+        log = log.lane_to(lane, writer(path.as_deref())?);
     }
-    Ok(log)
+    Ok(Some(log))
 }
 
 pub(super) fn exit_with(code: u8) -> Result<(), Failure> {
@@ -348,7 +429,7 @@ pub(super) fn compile(file: &GraphFile, registry: &Registry) -> Graph {
 }
 
 /// Runs a graph and shows a progress line per lane, or the log messages of its components.
-fn run_with_progress(
+pub(super) fn run_with_progress(
     loaded: Loaded,
     registry: &Registry,
     settings: &RunSettings,

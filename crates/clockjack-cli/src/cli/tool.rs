@@ -1,20 +1,39 @@
 //! The arguments of the commands about the program itself: `doctor`, `completions` and `man`.
 
+use core::time::Duration;
+
 use clap::{Args, CommandFactory as _};
+use clockjack_console::{
+    query::Params,
+    view::{Findings, View as _},
+};
 use clockjack_graph::Registry;
 
 use super::{Cli, Streams, exit_codes, write_result};
-use crate::{failure::Failure, format::Format, graph::doctor};
+use crate::{exit_code, failure::Failure, format::Format, graph::doctor, live, span};
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
   clockjack doctor                  versions, component types, limits, machine
-  clockjack doctor --format json    the same as JSON";
+  clockjack doctor --format json    the same as JSON
+  clockjack doctor --of house       what is wrong in a running program; exits with 9 if anything is
 
-/// Show versions, component types, limits and properties of the machine
+A running program is named by its process id, the name of its system, the path of its socket, or a
+URL. It is looked at for a while, because rates need two looks.";
+
+/// Show versions, limits and properties of the machine, or what is wrong in a running program
 #[derive(Debug, Args)]
-#[command(after_help = exit_codes(DOCTOR_EXAMPLES, &[0, 2]))]
+#[command(after_help = exit_codes(DOCTOR_EXAMPLES, &[0, 2, 8, 9, 13]))]
 pub(super) struct DoctorArgs {
+    /// Report what is wrong in this running program instead.
+    #[arg(long, value_name = "PROGRAM")]
+    of: Option<String>,
+
+    /// How long to look at the program.
+    #[arg(long = "for", value_name = "DURATION", default_value = "3s", requires = "of",
+        value_parser = span::parse)]
+    wait: Duration,
+
     /// Output format: a list, or one JSON object on one line.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
@@ -26,11 +45,34 @@ impl DoctorArgs {
         registry: &Registry,
         streams: &mut Streams<'_>,
     ) -> Result<(), Failure> {
+        if let Some(program) = &self.of {
+            return self.examine(program, streams);
+        }
         let text = match self.format {
             Format::Human => doctor::text(registry),
             Format::Json | Format::Ndjson => format!("{}\n", doctor::json(registry)),
         };
         write_result(streams, &text)
+    }
+
+    /// Reports what is wrong in a running program.
+    fn examine(&self, program: &str, streams: &mut Streams<'_>) -> Result<(), Failure> {
+        let client = live::connect(program)?;
+        let value = live::look(&client, Findings::NAME, &Params::new(), self.wait)?;
+        let found: Findings = serde_json::from_value(value.clone()).unwrap_or_default();
+        let records = value.as_array().cloned().unwrap_or_default();
+        let text = self.format.list("findings", records.into_iter(), || {
+            let lines = found
+                .iter()
+                .map(|one| format!("{} {}   clockjack explain {}\n", one.code, one.text, one.code));
+            let text: String = lines.collect();
+            if text.is_empty() { "no findings\n".to_owned() } else { text }
+        });
+        write_result(streams, &text)?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::already_reported(exit_code::ASSERTION_FAILED))
     }
 }
 

@@ -9,6 +9,7 @@ use clockjack_graph::{
 use serde_json::{Value, json};
 
 use super::load::Source;
+use crate::failure::printable;
 
 /// How much of a file is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +105,7 @@ pub(crate) fn show(reports: &[Report], form: Form, renderer: Renderer) -> String
 fn text(report: &Report, renderer: Renderer) -> String {
     let mut out = renderer.render(&report.diagnostics);
     if report.is_valid(false) {
-        out.push_str(&format!("{}: ok\n", report.file));
+        out.push_str(&format!("{}: ok\n", printable(&report.file)));
     }
     out
 }

@@ -102,7 +102,8 @@ fn the_checkout_of_this_command_is_found() {
     let Origin::Checkout(root) = Origin::default_origin() else {
         panic!("a test is built in a checkout")
     };
-    assert_eq!(Origin::checkout(&root).expect("it is one"), Origin::Checkout(root));
+    let absolute = std::path::absolute(&root).expect("it has a path");
+    assert_eq!(Origin::checkout(&root).expect("it is one"), Origin::Checkout(absolute));
     let nowhere = Origin::checkout(Path::new("no/such/place")).expect_err("there is none");
     assert_eq!(nowhere.exit_code(), crate::exit_code::USAGE);
 }

@@ -73,31 +73,37 @@ pub(crate) fn text(plan: &Plan, result: &RunResult) -> String {
         push_line(&mut out, format_args!("  time        {simulated}"));
         push_line(&mut out, format_args!("  parallel    {}", report.overlap_max));
         lanes(&mut out, plan, &report.metrics);
-        for lane in &report.lanes {
-            for LaneAdvice { field, why } in &lane.advisory {
-                push_line(
-                    &mut out,
-                    format_args!("lane {}: `{field}` has no effect: {why}", lane.lane),
-                );
-            }
-        }
-        losses(&mut out, report);
-        latencies(&mut out, plan, report);
-        for one in &report.loops {
-            let residual =
-                one.residual.map_or(String::new(), |value| format!(", residual {value}"));
-            push_line(&mut out, format_args!("loop {}: {}{residual}", one.id, one.reason));
-        }
-        for fault in &report.faults {
-            push_line(&mut out, format_args!("fault: {fault}"));
-        }
-        if report.n_faults_dropped > 0 {
-            push_line(
-                &mut out,
-                format_args!("{} more faults were not stored", report.n_faults_dropped),
-            );
+        remarks(&mut out, plan, report);
+    }
+    out.push_str(&ending(plan, result));
+    out
+}
+
+/// What a user should know about a run besides its results: settings without effect, losses,
+/// latencies, loops and faults.
+pub(super) fn remarks(out: &mut String, plan: &Plan, report: &RunReport) {
+    for lane in &report.lanes {
+        for LaneAdvice { field, why } in &lane.advisory {
+            push_line(out, format_args!("lane {}: `{field}` has no effect: {why}", lane.lane));
         }
     }
+    losses(out, report);
+    latencies(out, plan, report);
+    for one in &report.loops {
+        let residual = one.residual.map_or(String::new(), |value| format!(", residual {value}"));
+        push_line(out, format_args!("loop {}: {}{residual}", one.id, one.reason));
+    }
+    for fault in &report.faults {
+        push_line(out, format_args!("fault: {fault}"));
+    }
+    if report.n_faults_dropped > 0 {
+        push_line(out, format_args!("{} more faults were not stored", report.n_faults_dropped));
+    }
+}
+
+/// How a run ended, if it did not end by itself.
+pub(super) fn ending(plan: &Plan, result: &RunResult) -> String {
+    let mut out = String::new();
     if let Some(error) = &result.error {
         push_line(&mut out, format_args!("{}: the run failed: {error}", plan.name));
     }
@@ -115,7 +121,8 @@ pub(crate) fn text(plan: &Plan, result: &RunResult) -> String {
     out
 }
 
-fn lanes(out: &mut String, plan: &Plan, metrics: &Metrics) {
+/// One line per lane.
+pub(super) fn lanes(out: &mut String, plan: &Plan, metrics: &Metrics) {
     push_line(
         out,
         format_args!("{:<20} {:>10} {:>10} {:>10}", "lane", "ticks", "overruns", "skipped"),
@@ -166,13 +173,13 @@ fn latencies(out: &mut String, plan: &Plan, report: &RunReport) {
     }
 }
 
-fn push_line(out: &mut String, text: core::fmt::Arguments<'_>) {
+pub(super) fn push_line(out: &mut String, text: core::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to a string cannot fail");
     out.push('\n');
 }
 
 /// Nanoseconds as seconds, without rounding.
-fn seconds(nanos: u128) -> String {
+pub(super) fn seconds(nanos: u128) -> String {
     let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
     format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
 }

@@ -27,6 +27,15 @@ fn a_pipe_is_read_once() {
 }
 
 #[test]
+fn the_name_of_a_valid_file_sends_no_commands_to_the_terminal() {
+    let graph = scratch("red\x1b[31m.yaml");
+    fs::copy(file("cell.yaml"), &graph).expect("the file can be copied");
+    let (code, out, _) = clockjack(&["check", text(&graph)]);
+    assert_eq!(code, exit_code::OK);
+    assert!(out.ends_with("red\\u{1b}[31m.yaml: ok\n"), "{out}");
+}
+
+#[test]
 fn an_endless_assertion_file_is_refused() {
     let (code, out, err) = clockjack(&["observe", &file("cell.yaml"), "--assert", "/dev/zero"]);
     assert_eq!((code, out.as_str()), (exit_code::USAGE, ""));
@@ -70,9 +79,28 @@ fn a_run_is_told_also_if_a_file_of_it_could_not_be_written() {
     ];
     let (code, out, err) = clockjack(&args);
     assert_eq!(code, exit_code::FAILED);
-    assert!(out.contains("epochs      5"), "{out}");
+    assert!(out.starts_with("cell: 5 epochs, 25 calls, "), "{out}");
     assert!(err.starts_with("clockjack: cannot write '/dev/full': "), "{err}");
     assert_eq!(names_beside(&metrics), ["m.prom"], "what could be written was");
+}
+
+#[test]
+fn the_values_of_a_run_are_all_told_although_its_log_cannot_be_written() {
+    let cell = file("cell.yaml");
+    // Component, calls, calls per second and last value; the rest is measured.
+    let table = |log: &[&str]| {
+        let (code, out, err) = clockjack(&[&["run", &cell, "--steps", "5000"], log].concat());
+        let rows = out.lines().skip(4).take(5);
+        let rows: Vec<String> =
+            rows.map(|row| row.split_whitespace().take(4).collect::<Vec<_>>().join(" ")).collect();
+        assert!(rows[0].starts_with("target 5000 "), "{out}");
+        (code, rows, err)
+    };
+    let (_, whole, _) = table(&[]);
+    let (code, rows, err) = table(&["--commit-log", "/dev/full"]);
+    assert_eq!(code, exit_code::FAILED);
+    assert!(err.starts_with("clockjack: cannot write '/dev/full': "), "{err}");
+    assert_eq!(rows, whole);
 }
 
 /// The role of the child process in `what_the_child_does`.
@@ -256,6 +284,18 @@ fn a_second_signal_does_not_wait_and_leaves_whole_files() {
     run.send("-INT");
     let summary = run.finish(exit_code::TERMINATED);
     assert!(summary.contains("talk: abandoned: a callback did not return"), "{summary}");
+}
+
+#[test]
+fn two_signals_at_once_let_a_run_drain_that_can() {
+    // As from a terminal and from a supervisor that passes it on.
+    let mut run = Run::start("pair", false, DEFAULT);
+    let pid = run.child.id();
+    let both = format!("kill -TERM {pid}; kill -INT {pid}");
+    assert!(Command::new("sh").args(["-c", &both]).status().expect("a shell").success());
+    run.read_until("deactivated");
+    let summary = run.finish(exit_code::TERMINATED);
+    assert!(summary.contains("interrupted: the work in progress was completed"), "{summary}");
 }
 
 #[test]

@@ -21,11 +21,21 @@ pub const NOTE_LEN_MAX: usize = 4096;
 /// The longest name of a session, in bytes.
 const NAME_LEN_MAX: usize = 64;
 
+/// What `/` shows.
+const INDEX: &str = "\
+POST /sessions/NAME  adds the body as a note
+GET  /sessions/NAME  lists the notes
+GET  /health         whether the service answers
+GET  /metrics        for Prometheus
+";
+
 /// The pages of the service. The address of the actor is their state.
 pub fn pages(sessions: ActorRef<Msg>) -> Router {
     Router::new()
+        .route("/", get(INDEX))
         .route("/sessions/{name}", get(list).post(add))
         .route("/health", get(health))
+        .fallback(async || Problem(StatusCode::NOT_FOUND, "no such page; / lists the pages"))
         .layer(DefaultBodyLimit::max(NOTE_LEN_MAX))
         .layer(middleware::from_fn(log))
         .with_state(sessions)

@@ -112,6 +112,7 @@ fn serve(address: SocketAddr) -> Result<RuntimeReport, Failure> {
     // The first thing that a signal does: no new connections, and requests are completed while the
     // actors still answer. A client that does not finish its request does not hold the drain.
     let finish = async move {
+        tracing::info!("draining: no new connections");
         drop(stop);
         if timeout(REQUESTS_MAX, server).await.is_err() {
             tracing::warn!("closing connections whose requests are not complete");

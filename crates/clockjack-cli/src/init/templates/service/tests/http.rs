@@ -53,6 +53,8 @@ fn notes_are_added_and_listed() {
     assert_eq!(send(&time, &to, "GET", ann, ""), ok("milk\nbread\n"));
     let health = send(&time, &to, "GET", "/health", "");
     assert_eq!(health, ok("ok, 1 sessions\n"));
+    let (status, index) = send(&time, &to, "GET", "/", "");
+    assert!(status.is_success() && index.contains("/sessions/NAME"));
 }
 
 #[test]
@@ -60,7 +62,7 @@ fn each_problem_has_its_status() {
     let time = ManualTime::start();
     let to = sessions(&time);
     for (method, path, text, expected) in [
-        ("GET", "/", "", StatusCode::NOT_FOUND),
+        ("GET", "/nowhere", "", StatusCode::NOT_FOUND),
         ("GET", "/sessions/nobody", "", StatusCode::NOT_FOUND),
         ("POST", "/sessions/a%2Fb", "milk", StatusCode::BAD_REQUEST),
         ("DELETE", "/health", "", StatusCode::METHOD_NOT_ALLOWED),
