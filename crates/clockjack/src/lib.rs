@@ -135,9 +135,13 @@
 //!   [`Signal::Terminated`](actor::Signal::Terminated).
 //! * **Distribute work, find a service**: [`router`](actor::router),
 //!   [`receptionist`](actor::receptionist).
+//! * **Reach actors on other machines**: [`Net`](net::Net); in a test, with several nodes in
+//!   virtual time, [`TestCluster`](testkit::TestCluster).
 //! * **Observe a system**: [`ActorSystem::events`](actor::ActorSystem::events),
 //!   [`ActorSystem::metrics`](actor::ActorSystem::metrics), [`TracingBridge`](rt::TracingBridge).
 //! * **Trace a request through actors**: [`TracingSpans`](rt::TracingSpans).
+//! * **Look at a running program**: the feature `console`, `Console::of(&rt).open()`; then
+//!   `clockjack top`, `clockjack doctor --of`, a browser.
 //! * **See what all tasks do**: [`Runtime::task_dump`](rt::Runtime::task_dump),
 //!   [`Runtime::worker_stats`](rt::Runtime::worker_stats).
 //! * **Run plain futures**: [`Runtime::spawn_future`](rt::Runtime::spawn_future),
@@ -161,6 +165,8 @@
 //! | [`observe`] | events, counters, histograms, the flight recorder | no | |
 //! | [`macros`] | `#[actor]` | no | `macros` |
 //! | [`graph`] | dataflow graphs in files or in code, `derive(Component)` | yes | `graph` |
+//! | [`net`] | actors on several nodes: `Net`, addresses, members, shared services | no | `net` |
+//! | [`wire`] | messages that travel: `derive(Wire)`, versions, frames | no | `net` |
 //! | [`rt`] | `Runtime`: threads, and the clock of the operating system | yes | `rt` |
 //! | [`testkit`] | `ManualTime`, probes, an actor that the test calls | yes | `testkit` |
 //!
@@ -171,6 +177,8 @@
 //!   std.
 //! * `graph`: the module [`graph`]; does not need `rt`. The crate `clockjack-cli` contains the
 //!   command `clockjack` for graph files, which you can extend with your own components.
+//! * `net`: the modules [`net`] and [`wire`], and with `testkit` a cluster of nodes in virtual
+//!   time; does not need `rt`. The crate `clockjack-nats` connects the nodes of several machines.
 //! * `testkit`: the module [`testkit`], for `[dev-dependencies]`.
 //! * `tokio`: tokio's sockets inside actors, and Clockjack inside a tokio application; enables
 //!   `rt`.
@@ -185,8 +193,10 @@
 //! * Messages of the same kind from one sender to one actor are handled in the order in which they
 //!   were sent. System messages precede control messages, and control messages precede user
 //!   messages. [`Props::priority`](actor::Props::priority) selects another order.
-//! * A timer never fires early. After its `cancel` has returned true, its message does not arrive,
-//!   not even from the mailbox.
+//! * A timer never fires early. Its message is handled after those that were in the mailbox when it
+//!   fired; [`Timers::priority`](actor::Timers::priority) selects another order. After its `cancel`
+//!   has returned true, its message does not arrive, not even from the mailbox.
+//! * A receive time-out never fires while a message waits.
 //! * Mailboxes, stashes, timers and futures of actors are bounded. The error of a refused message
 //!   returns the message to the caller; a dropped message is counted as a dead letter, with the
 //!   reason.
@@ -203,8 +213,8 @@
 //!
 //! # What is not supported
 //!
-//! * Messages that survive the program. Actors on other machines are in a crate of their own,
-//!   `clockjack-nats`.
+//! * Messages that survive the program. What connects actors on several machines is in a crate of
+//!   its own, `clockjack-nats`.
 //! * Record and replay. A run in virtual time is reproducible; a run on threads leaves a trace to
 //!   read.
 //! * Reproducible runs of actors on several threads: test in [virtual time](testkit), on one
@@ -218,6 +228,8 @@
 pub mod graph;
 #[cfg(feature = "macros")]
 pub mod macros;
+#[cfg(feature = "net")]
+pub mod wire;
 pub mod prelude {
     //! What nearly every program with actors needs: `use clockjack::prelude::*`.
     //!
@@ -242,8 +254,14 @@ pub mod prelude {
 pub use clockjack_actor as actor;
 #[doc(no_inline)]
 pub use clockjack_actor::observe;
+#[cfg(feature = "console")]
+#[doc(no_inline)]
+pub use clockjack_console::server as console;
 #[doc(no_inline)]
 pub use clockjack_exec as exec;
+#[cfg(feature = "net")]
+#[doc(no_inline)]
+pub use clockjack_net as net;
 #[cfg(feature = "rt")]
 #[doc(no_inline)]
 pub use clockjack_rt as rt;
@@ -256,6 +274,6 @@ pub use clockjack_testkit as testkit;
 pub use clockjack_time as time;
 
 /// The examples of the project's README, as tests.
-#[cfg(all(doctest, feature = "rt", feature = "testkit"))]
+#[cfg(all(doctest, feature = "net", feature = "rt", feature = "testkit"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

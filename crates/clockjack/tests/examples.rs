@@ -1,12 +1,13 @@
 //! Each program in `examples/` prints the contents of its file in `examples/golden/`, and exits.
 //!
 //! Another cargo builds the programs into the directory of this test, with its profile, so that the
-//! test runs what a user would run: `main`, in a separate process.
+//! test runs what a user would run: `main`, in a separate process. Where no cargo can be started,
+//! as in Wine, the variable `CLOCKJACK_EXAMPLES` names the directory of programs that are built.
 #![cfg(not(loom))]
 
 use core::time::Duration;
 use std::{
-    env::current_exe,
+    env::{self, current_exe},
     ffi::OsStr,
     fs,
     io::Read as _,
@@ -57,8 +58,11 @@ fn stem(path: &Path) -> String {
     path.file_stem().expect("a file has a name").to_string_lossy().into_owned()
 }
 
-/// Builds all programs, and returns their directory.
+/// Builds all programs unless they are built, and returns their directory.
 fn build() -> PathBuf {
+    if let Some(directory) = env::var_os("CLOCKJACK_EXAMPLES") {
+        return directory.into();
+    }
     let test = current_exe().expect("a test knows its file");
     // `target/debug/deps/examples-0123`, or with the name of a platform behind `target`.
     let built = test.ancestors().nth(2).expect("the test is in the directory of a profile");
@@ -125,7 +129,7 @@ fn every_example_says_what_its_golden_text_says() {
     let built = build();
     let mut wrong = Vec::new();
     for (file, name) in declared() {
-        let program = built.join(name).with_extension(std::env::consts::EXE_EXTENSION);
+        let program = built.join(name).with_extension(env::consts::EXE_EXTENSION);
         let said = output(&program);
         let golden = root().join("examples/golden").join(&file).with_extension("txt");
         let golden = fs::read_to_string(&golden).unwrap_or_default();

@@ -12,7 +12,7 @@ use clockjack::{
     actor::shutdown::Phase,
     exec::JoinHandle,
     prelude::*,
-    rt::{RunConfig, RuntimeConfig, RuntimeReport, TracingBridge, timeout},
+    rt::{RunConfig, RuntimeConfig, RuntimeReport, TracingBridge, sleep, timeout},
 };
 use tokio::{net::TcpListener, sync::watch};
 
@@ -107,6 +107,18 @@ impl Gateway {
         });
         drain_in_order(rt.system(), stop, accepting, serving, devices)?;
         Ok(Self { rt, tcp: addresses.0, http: addresses.1 })
+    }
+
+    /// Drains the gateway after this time, as a signal would.
+    pub fn stop_after(&self, time: Duration) {
+        let system = self.rt.system().clone();
+        // A task continues without its handle.
+        drop(self.rt.spawn_future(async move {
+            // An error means that the runtime is shut down already.
+            if sleep(time).await.is_ok() {
+                drop(system.shutdown());
+            }
+        }));
     }
 
     /// Serves until SIGTERM or Ctrl-C, drains, and returns what was left behind.

@@ -1,19 +1,27 @@
 //! The command `gateway`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its user")]
 
+use core::{
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
 use std::{io, path::PathBuf, process::ExitCode};
 
 use clockjack_gateway::{
     gateway::{Config, Gateway},
     open_files,
 };
+use tracing::{Level, Metadata};
+use tracing_subscriber::fmt::MakeWriter;
 
 const USAGE: &str = "\
-usage: gateway [TCP [HTTP [ARCHIVE]]]
+usage: gateway [--idle SECONDS] [TCP [HTTP [ARCHIVE]]]
 
 TCP      where devices connect; 127.0.0.1:7070 by default, port 0 is any free port
 HTTP     where the pages are; 127.0.0.1:8080 by default
 ARCHIVE  the file to which readings are appended; without it they are dropped
+
+--idle SECONDS  drain after this time, and fail if anything was warned of
 
 Ctrl-C and SIGTERM drain the gateway, a second signal exits at once.";
 
@@ -22,8 +30,30 @@ const DEVICES_MAX: usize = 20_000;
 /// Open files that are not connections of devices.
 const FILES_OTHER: u64 = 200;
 
+/// How many warnings and errors were logged.
+static WARNINGS: AtomicU64 = AtomicU64::new(0);
+
+/// Logs to standard error, and counts what somebody would have to act on.
+struct CountedLog;
+
+impl MakeWriter<'_> for CountedLog {
+    type Writer = io::Stderr;
+
+    fn make_writer(&self) -> io::Stderr {
+        io::stderr()
+    }
+
+    fn make_writer_for(&self, line: &Metadata<'_>) -> io::Stderr {
+        if *line.level() <= Level::WARN {
+            // Relaxed: read after the threads of the gateway were joined.
+            WARNINGS.fetch_add(1, Relaxed);
+        }
+        self.make_writer()
+    }
+}
+
 fn main() -> ExitCode {
-    let config = match arguments(std::env::args().skip(1)) {
+    let (config, idle) = match arguments(std::env::args().skip(1)) {
         Ok(Some(config)) => config,
         Ok(None) => {
             println!("{USAGE}");
@@ -34,7 +64,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    tracing_subscriber::fmt().with_writer(io::stderr).init();
+    tracing_subscriber::fmt().with_writer(CountedLog).init();
     let files = open_files::raise(DEVICES_MAX as u64 + FILES_OTHER);
     let room = usize::try_from(files.saturating_sub(FILES_OTHER)).unwrap_or(DEVICES_MAX);
     let devices_max = config.devices_max.min(room);
@@ -49,7 +79,17 @@ fn main() -> ExitCode {
         }
     };
     tracing::info!("devices at {}, pages at http://{}", gateway.tcp, gateway.http);
+    if let Some(idle) = idle {
+        gateway.stop_after(idle);
+    }
     let report = gateway.run();
+    if let Some(idle) = idle {
+        let n = WARNINGS.load(Relaxed);
+        tracing::info!("{n} warnings in {idle:?}");
+        if n > 0 {
+            return ExitCode::FAILURE;
+        }
+    }
     if report.is_clean() && report.failure.is_none() {
         tracing::info!("{report}");
         ExitCode::SUCCESS
@@ -59,11 +99,21 @@ fn main() -> ExitCode {
     }
 }
 
-/// The settings; `None` if help is wanted.
-fn arguments(words: impl Iterator<Item = String>) -> Result<Option<Config>, String> {
-    let words: Vec<String> = words.collect();
+/// The settings, and after which time to stop; `None` if help is wanted.
+fn arguments(
+    words: impl Iterator<Item = String>,
+) -> Result<Option<(Config, Option<Duration>)>, String> {
+    let mut words: Vec<String> = words.collect();
     if words.iter().any(|word| word == "--help" || word == "-h") {
         return Ok(None);
+    }
+    let mut idle = None;
+    if let Some(at) = words.iter().position(|word| word == "--idle") {
+        let seconds = words.get(at + 1).ok_or("`--idle` needs a number of seconds")?;
+        let seconds =
+            seconds.parse().map_err(|_| format!("'{seconds}' is no number of seconds"))?;
+        idle = Some(Duration::from_secs(seconds));
+        words.drain(at..at + 2);
     }
     if let Some(further) = words.get(3) {
         return Err(format!("unexpected argument '{further}'"));
@@ -72,10 +122,11 @@ fn arguments(words: impl Iterator<Item = String>) -> Result<Option<Config>, Stri
         let text = words.get(index).map_or(default, String::as_str);
         text.parse().map_err(|_| format!("'{text}' is not an address, as {default} is"))
     };
-    Ok(Some(Config {
+    let config = Config {
         tcp: address(0, "127.0.0.1:7070")?,
         http: address(1, "127.0.0.1:8080")?,
         archive: words.get(2).map(PathBuf::from),
         devices_max: DEVICES_MAX,
-    }))
+    };
+    Ok(Some((config, idle)))
 }

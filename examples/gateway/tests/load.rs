@@ -3,7 +3,8 @@
 //! middle of the load loses nothing that was acknowledged.
 //!
 //! The idle time is two seconds here, so that the test is short; `actors.rs` has an idle hour of
-//! virtual time. The number of devices follows the limit of open files, and the test says so.
+//! virtual time, and `gateway --idle 60` shows a minute of an ordinary clock. The number of devices
+//! follows the limit of open files, and the test says so.
 #![cfg(unix)]
 #![expect(clippy::print_stderr, reason = "a test says what it could not do")]
 
@@ -302,6 +303,24 @@ fn under_load_nothing_is_lost_and_refusals_are_counted() {
         let n_more = (archived.len() as u64) - n_accepted;
         assert!(n_more <= all.n_unknown, "{n_more} readings are archived, but were refused");
     });
+}
+
+#[test]
+fn a_gateway_that_is_idle_for_a_given_time_drains_and_counts_its_warnings() {
+    let run = |archive: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gateway"));
+        command.args(["--idle", "1", "127.0.0.1:0", "127.0.0.1:0", archive]);
+        let done = command.output().expect("the gateway can be started");
+        (done.status, String::from_utf8(done.stderr).expect("a log is text"))
+    };
+    // A test may be started with SIGINT ignored, about which the gateway warns.
+    let (status, log) = run("/dev/null");
+    let n = log.lines().filter(|line| line.contains("SIGINT was ignored")).count();
+    assert!(log.contains(&format!("{n} warnings in 1s")), "{log}");
+    assert_eq!(status.success(), n == 0, "{log}");
+    assert!(log.contains(": clean"), "{log}");
+    // What goes wrong before it can be idle fails, too.
+    assert!(!run("/nowhere/at/all").0.success());
 }
 
 #[test]

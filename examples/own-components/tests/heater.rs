@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use clockjack_cli::{Streams, exit_code};
-use clockjack_graph::{Clock, GraphFile, RunOptions, RunReport};
+use clockjack_graph::{Clock, CommitLog, GraphFile, RunOptions, RunReport};
 use clockjack_own_components::registry;
 use clockjack_testkit::ManualTime;
 
@@ -13,13 +13,17 @@ const HEATER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/heater.yaml");
 /// How often a test polls for the end of a process: far more often than any needs.
 const LOOKS_MAX: u32 = 20_000_000;
 
-fn run(text: &str) -> RunReport {
+fn run_into(log: &CommitLog, text: &str) -> RunReport {
     let file = GraphFile::parse("heater.yaml", text).expect("it can be read");
     let graph = file.compile(&registry()).expect("it is right");
     let time = ManualTime::start();
-    let options = RunOptions::steps(49).clock(Clock::Virtual);
+    let options = RunOptions::steps(49).clock(Clock::Virtual).commit_log(log);
     let run = graph.start(time.system(), options).expect("all settings are taken");
     time.block_on(run).expect("nothing fails")
+}
+
+fn run(text: &str) -> RunReport {
+    run_into(&CommitLog::in_memory(), text)
 }
 
 fn heater() -> String {
@@ -41,6 +45,17 @@ fn late_values_are_left_out_and_changes_are_told_once() {
 fn a_thermometer_that_is_never_late_loses_nothing() {
     let report = run(&heater().replace("late_every: 7", "late_every: 0"));
     assert_eq!(report.component("switch").map(|one| one.executions), Some(49));
+}
+
+#[test]
+fn the_commit_log_is_the_same_on_every_machine() {
+    let log = CommitLog::in_memory();
+    run_into(&log, &heater());
+    let bytes = log.bytes();
+    // FNV-1a, 64 bits.
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let digest = bytes.iter().fold(0xcbf2_9ce4_8422_2325, step);
+    assert_eq!(format!("{} bytes, {digest:#018x}", bytes.len()), "1348 bytes, 0x364daa7f4c16294f");
 }
 
 #[test]
