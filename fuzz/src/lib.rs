@@ -12,6 +12,7 @@ extern crate alloc;
 mod graph;
 mod input;
 mod mailbox;
+mod net;
 mod process;
 mod scheduler;
 mod trace;
@@ -20,6 +21,7 @@ mod wire;
 
 pub use graph::graph;
 pub use mailbox::mailbox;
+pub use net::{core_inputs, log_record};
 pub use process::process;
 pub use scheduler::scheduler;
 pub use trace::trace;
@@ -30,8 +32,10 @@ pub use wire::{wire_frame, wire_types};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets; each has a folder of its name in `corpus/`.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 10] = [
+    ("core_inputs", core_inputs),
     ("graph", graph),
+    ("log_record", log_record),
     ("mailbox", mailbox),
     ("process", process),
     ("scheduler", scheduler),
