@@ -12,7 +12,7 @@ use crate::{process::Cmd, workspace};
 const SUITES: [&str; 7] =
     ["timers", "executor", "jitter", "scheduler", "actors", "actor-timers", "graph"];
 /// The profile for measurements, and the profile that builds faster.
-const RELEASE: &str = "release";
+const DIST: &str = "dist";
 const SMOKE: &str = "smoke";
 
 /// Options of the command.
@@ -37,7 +37,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut cmd = Cmd::cargo()
         .words("run --package clockjack-compare --profile")
-        .arg(if options.smoke { SMOKE } else { RELEASE })
+        .arg(if options.smoke { SMOKE } else { DIST })
         .arg("--")
         .arg(&options.suite)
         .dir(&workspace::root()?);
@@ -78,7 +78,7 @@ mod tests {
     fn the_profiles_are_those_of_the_workspace() {
         let path = workspace::root().expect("there is a workspace").join("Cargo.toml");
         let manifest = fs::read_to_string(path).expect("Cargo.toml exists");
-        for profile in [RELEASE, SMOKE] {
+        for profile in [DIST, SMOKE] {
             assert!(manifest.contains(&format!("[profile.{profile}]")), "{profile}");
         }
     }

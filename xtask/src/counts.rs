@@ -75,10 +75,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         version("valgrind")
     }) && steps.step("build operations", |line| {
         let cmd = Cmd::cargo()
-            .words("build --release -p clockjack-benches --bin counts")
+            .words("build --profile dist -p clockjack-benches --bin counts")
             .dir(&workspace.root);
         cmd.run(line, &workspace.log("build-counts.log"))?;
-        binary = workspace.target.join("release/counts");
+        binary = workspace.target.join("dist/counts");
         Ok(String::new())
     }) && steps.step("a planted regression is reported", |_| check_instrument(&binary))
         && steps.step("measure", |line| {

@@ -1,149 +1,109 @@
-//! `cargo xtask foreign`: checks on other processors that results do not depend on the processor.
+//! `cargo xtask foreign`: checks for platforms other than the one that the checks run on.
 //!
-//! The scenario in virtual time and the workloads of the simulation are built for a 32-bit
-//! processor and for a big-endian one, with Debian's compiler, a std from its sources and a cross
-//! linker, and run under QEMU's user mode. Their golden files were recorded on x86-64 and contain a
-//! digest of the trace of each seed, so a test that passes shows that the traces are equal. QEMU
-//! does not reproduce weak memory ordering; the loom models cover that.
+//! [`processors`] runs a few tests on emulated processors, [`windows`] runs the tests of the host
+//! crates in Wine, and [`macos`] compiles them for macOS. [`PLATFORMS`] says how far each platform
+//! is checked; `tidy` compares the table of the README with it.
 
-use core::time::Duration;
+mod macos;
+mod processors;
+mod windows;
 
-use anyhow::Result;
-use clap::{Args, ValueEnum};
+use anyhow::{Result, bail};
+use clap::Args;
 
-use crate::{
-    console::{Line, Steps},
-    libtest,
-    process::Cmd,
-    tool,
-    workspace::Workspace,
-};
-
-/// The tests: a title, the arguments of cargo, and the last part of the log's file name.
-const TESTS: [(&str, &str, &str); 2] = [
-    ("scenario in virtual time", "-p clockjack-scenario --test simulation", "scenario"),
-    ("hashes of the simulation", "-p clockjack-sim --test golden", "sim"),
-];
-/// Enough for a build of std and all dependencies on a busy machine.
-const LIMIT: Duration = Duration::from_secs(2400);
+use self::processors::Processor;
 
 /// Options of the command.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Use only this processor instead of both
+    #[arg(conflicts_with_all = ["windows", "macos"])]
     processor: Option<Processor>,
+    /// Build the host crates, or only this one, for Windows, and run their tests in Wine
+    #[arg(long, value_name = "PACKAGE", num_args = 0..=1, conflicts_with = "macos")]
+    windows: Option<Option<String>>,
+    /// Check the host crates for macOS with the compiler and with clippy
+    #[arg(long)]
+    macos: bool,
+    /// What `ci` runs: with --windows the scenario, with --macos no tests and one target
+    #[arg(long, conflicts_with = "processor")]
+    quick: bool,
 }
 
-/// An emulated processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Processor {
-    /// ARMv7: 32-bit
-    Arm,
-    /// IBM Z: big-endian
-    S390x,
+/// A platform, and how far it is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Platform {
+    /// The target, as the compiler names it.
+    pub(crate) target: &'static str,
+    /// The word for the level in the README.
+    pub(crate) level: &'static str,
+    /// The command that checks the platform, as the lists of `ci` and `deep` have it.
+    pub(crate) command: &'static str,
+    /// Whether the command with [`QUICK`] checks the platform too.
+    pub(crate) has_quick: bool,
 }
 
-impl Processor {
-    const ALL: [Self; 2] = [Self::Arm, Self::S390x];
+/// All tests run on the platform itself.
+const TESTED: &str = "tested";
+/// Tests run in an emulator.
+const EMULATED: &str = "run in an emulator";
+/// Code is compiled and not run.
+const TYPE_CHECKED: &str = "type-checked";
 
-    const fn target(self) -> &'static str {
-        match self {
-            Self::Arm => "armv7-unknown-linux-gnueabihf",
-            Self::S390x => "s390x-unknown-linux-gnu",
-        }
-    }
-
-    /// The prefix of the cross compiler's name, and the folder of its libraries below `/usr`.
-    const fn prefix(self) -> &'static str {
-        match self {
-            Self::Arm => "arm-linux-gnueabihf",
-            Self::S390x => "s390x-linux-gnu",
-        }
-    }
-
-    const fn emulator(self) -> &'static str {
-        match self {
-            Self::Arm => "qemu-arm",
-            Self::S390x => "qemu-s390x",
-        }
-    }
-
-    const fn packages(self) -> &'static str {
-        match self {
-            Self::Arm => "qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross",
-            Self::S390x => "qemu-user gcc-s390x-linux-gnu libc6-dev-s390x-cross",
-        }
-    }
-
-    /// The environment variables that name the linker and the emulator for cargo.
-    const fn variables(self) -> [&'static str; 2] {
-        match self {
-            Self::Arm => [
-                "CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_LINKER",
-                "CARGO_TARGET_ARMV7_UNKNOWN_LINUX_GNUEABIHF_RUNNER",
-            ],
-            Self::S390x => [
-                "CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_LINKER",
-                "CARGO_TARGET_S390X_UNKNOWN_LINUX_GNU_RUNNER",
-            ],
-        }
-    }
-
-    fn ensure(self, line: &Line) -> Result<String> {
-        let linker = format!("{}-gcc", self.prefix());
-        tool::ensure_apt(line, "a cross linker with QEMU's user mode", self.packages(), || {
-            tool::starts(&linker) && tool::starts(self.emulator())
-        })?;
-        let version = Cmd::new(self.emulator()).arg("--version").capture()?;
-        Ok(version.output.lines().next().unwrap_or_default().to_owned())
-    }
-
-    fn test(self, workspace: &Workspace, test: &str) -> Cmd {
-        let [linker, runner] = self.variables();
-        let prefix = self.prefix();
-        tool::debian("cargo")
-            .env("RUSTC_BOOTSTRAP", "1")
-            .env(linker, format!("{prefix}-gcc"))
-            .env(runner, format!("{} -L /usr/{prefix}", self.emulator()))
-            // A golden file that the emulated processor wrote itself would prove nothing.
-            .without_env("CLOCKJACK_BLESS")
-            .words("test -Zbuild-std --target")
-            .arg(self.target())
-            .words("--target-dir target/foreign")
-            .words(test)
-            .limit(LIMIT)
-            .dir(&workspace.root)
-    }
+const fn platform(target: &'static str, level: &'static str, command: &'static str) -> Platform {
+    Platform { target, level, command, has_quick: false }
 }
+
+const fn with_quick(platform: Platform) -> Platform {
+    Platform { has_quick: true, ..platform }
+}
+
+/// The option of a command that does a part of it.
+pub(crate) const QUICK: &str = " --quick";
+
+/// The platforms that are checked, except microcontrollers.
+pub(crate) const PLATFORMS: [Platform; 6] = [
+    platform("x86_64-unknown-linux-gnu", TESTED, "xtask test"),
+    platform("armv7-unknown-linux-gnueabihf", EMULATED, "xtask foreign"),
+    platform("s390x-unknown-linux-gnu", EMULATED, "xtask foreign"),
+    with_quick(platform(windows::TARGET, EMULATED, "xtask foreign --windows")),
+    with_quick(platform(macos::TARGETS[0], TYPE_CHECKED, "xtask foreign --macos")),
+    platform(macos::TARGETS[1], TYPE_CHECKED, "xtask foreign --macos"),
+];
+
+/// The packages that run on an operating system and are tested or checked for others: without
+/// tools, comparisons, and what needs an external server.
+const HOST_PACKAGES: [&str; 17] = [
+    "clockjack-sync",
+    "clockjack-time",
+    "clockjack-observe",
+    "clockjack-exec",
+    "clockjack-sched",
+    "clockjack-actor",
+    "clockjack-wire",
+    "clockjack-net",
+    "clockjack-testkit",
+    "clockjack-rt",
+    "clockjack-embassy",
+    "clockjack-graph",
+    "clockjack-sim",
+    "clockjack-cli",
+    "clockjack",
+    "clockjack-scenario",
+    "clockjack-own-components",
+];
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let workspace = Workspace::load()?;
-    let chosen: Vec<Processor> = Processor::ALL
-        .into_iter()
-        .filter(|one| options.processor.is_none_or(|only| only == *one))
-        .collect();
-    let mut steps = Steps::new("foreign", 1 + (1 + TESTS.len()) * chosen.len());
-    if !steps.step("toolchain with a std to build", tool::ensure_debian_rust) {
-        return steps.finish();
+    match (&options.windows, options.macos, options.quick) {
+        (Some(None), _, true) => windows::run_quick(),
+        (Some(Some(_)), _, true) => bail!("--quick chooses the package itself"),
+        (Some(only), _, false) => windows::run(only.as_deref()),
+        (None, true, true) => macos::run(macos::Extent::Quick),
+        (None, true, false) => macos::run(macos::Extent::All),
+        (None, false, true) => bail!("--quick is for --windows or --macos"),
+        (None, false, false) => processors::run(options.processor),
     }
-    for processor in chosen {
-        let target = processor.target();
-        if !steps.step(&format!("linker and emulator for {target}"), |line| processor.ensure(line))
-        {
-            continue;
-        }
-        for (what, test, name) in TESTS {
-            steps.step(&format!("{what} on {target}"), |line| {
-                let log = workspace.log(&format!("foreign-{target}-{name}.log"));
-                let finished = processor.test(&workspace, test).run(line, &log)?;
-                let totals = libtest::totals(&finished.output);
-                anyhow::ensure!(totals.passed > 0, "no test ran: see {}", log.display());
-                Ok(format!("{} tests passed", totals.passed))
-            });
-        }
-    }
-    steps.finish()
 }
 
 #[cfg(test)]
@@ -151,12 +111,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cargo_is_told_of_linker_and_emulator_by_the_name_of_the_target() {
+    fn each_emulated_processor_is_a_platform() {
         for processor in Processor::ALL {
-            let name = processor.target().to_uppercase().replace('-', "_");
-            let [linker, runner] = processor.variables();
-            assert_eq!(linker, format!("CARGO_TARGET_{name}_LINKER"));
-            assert_eq!(runner, format!("CARGO_TARGET_{name}_RUNNER"));
+            let is_this = |one: &Platform| one.target == processor.target();
+            let found = PLATFORMS.iter().find(|one| is_this(one)).expect("it is in the list");
+            assert_eq!((found.level, found.command), (EMULATED, "xtask foreign"));
         }
     }
 }

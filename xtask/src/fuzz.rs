@@ -20,7 +20,18 @@ use crate::{
 };
 
 /// The targets: each is a file in `fuzz/fuzz_targets` and a folder in `fuzz/corpus`.
-const TARGETS: [&str; 6] = ["graph", "mailbox", "process", "scheduler", "trace", "wheel"];
+const TARGETS: [&str; 10] = [
+    "core_inputs",
+    "graph",
+    "log_record",
+    "mailbox",
+    "process",
+    "scheduler",
+    "trace",
+    "wheel",
+    "wire_frame",
+    "wire_types",
+];
 /// The version of cargo-fuzz that is known to work.
 const CARGO_FUZZ: &str = "0.13.2";
 /// Where cargo-fuzz is installed, so that nothing outside of the checkout changes.
@@ -176,6 +187,8 @@ mod tests {
         let root = crate::workspace::root().expect("there is a workspace");
         let list =
             std::fs::read_to_string(root.join("fuzz/src/lib.rs")).expect("fuzz/src/lib.rs exists");
+        let n_functions = list.lines().filter(|line| line.starts_with("    (\"")).count();
+        assert_eq!(n_functions, TARGETS.len(), "a target is in one list only");
         for name in TARGETS {
             assert!(root.join(format!("fuzz/fuzz_targets/{name}.rs")).is_file(), "{name}");
             assert!(n_files(&root.join(kept_dir(name))) > 0, "{name}");

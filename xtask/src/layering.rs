@@ -3,14 +3,18 @@
 //!
 //! A crate in the table need not exist yet; a crate that exists must be in the table. A new
 //! dependency needs a second reader and a sentence in the commit message.
+//!
+//! It also checks what a user of the facade builds: exactly [`BUILT`], and nothing for several
+//! nodes without the feature for it.
 
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 
 use crate::{
     console::Steps,
+    process::Cmd,
     workspace::{Dependency, Package, Workspace},
 };
 
@@ -57,34 +61,27 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     // An engine for the net, on servers outside of the process. The runtime is for its tests: a
     // node may run on any host.
     ("clockjack-nats", Host, &["clockjack-net", "clockjack-actor", "clockjack-rt"]),
-    ("clockjack-sim", Host, GRAPH_AND_CORE),
+    // A program that `clockjack cluster` starts: clockjack-cli itself needs no client for NATS. The
+    // runtime is for its tests, which have nodes.
+    ("clockjack-cluster", Host, &["clockjack-nats", "clockjack-net", "clockjack-rt"]),
+    ("clockjack-sim", Host, SIMULATED),
     // Not clockjack-graph, because the tests of clockjack-graph use this crate's virtual time.
     ("clockjack-testkit", Host, NET_AND_BELOW),
     ("clockjack-record", Host, &["clockjack-observe"]),
-    ("clockjack-console", Host, &["clockjack-record"]),
+    ("clockjack-console", Host, OBSERVED),
     ("clockjack-cli", Host, &["clockjack-console", "clockjack-graph", "clockjack-rt"]),
     ("clockjack", Host, SHIPPED),
     ("clockjack-benches", Tool, SHIPPED),
     // The chapters are doc tests of user code, which depends on the facade. The facade does not
-    // have the crates for several nodes.
-    (
-        "clockjack-book",
-        Tool,
-        &[
-            "clockjack",
-            "clockjack-cli",
-            "clockjack-macros",
-            "clockjack-nats",
-            "clockjack-net",
-            "clockjack-testkit",
-            "clockjack-wire",
-        ],
-    ),
+    // have the engine for several machines.
+    ("clockjack-book", Tool, &["clockjack", "clockjack-cli", "clockjack-nats"]),
     ("clockjack-compare", Tool, SHIPPED),
     ("clockjack-gateway", Tool, &["clockjack"]),
     // The example is a program of a user, which depends on the facade.
     ("clockjack-opentelemetry-example", Tool, &["clockjack"]),
     ("clockjack-own-components", Tool, SHIPPED),
+    // The example is a program of a user, which depends on the facade; its tests look at it.
+    ("clockjack-shop", Tool, &["clockjack", "clockjack-cli", "clockjack-graph"]),
     ("clockjack-scenario", Tool, SHIPPED),
     ("clockjack-soak", Tool, SHIPPED),
     (FOR_TESTS, Tool, &["clockjack-exec", "clockjack-time"]),
@@ -103,13 +100,25 @@ const NET_AND_BELOW: &[&str] = &[
     "clockjack-sync",
 ];
 
-const GRAPH_AND_CORE: &[&str] = &[
+const SIMULATED: &[&str] = &[
     "clockjack-graph",
+    "clockjack-net",
     "clockjack-actor",
     "clockjack-sched",
     "clockjack-exec",
     "clockjack-time",
     "clockjack-sync",
+];
+
+/// What a console looks at.
+const OBSERVED: &[&str] = &[
+    "clockjack-record",
+    "clockjack-graph",
+    "clockjack-rt",
+    "clockjack-actor",
+    "clockjack-sched",
+    "clockjack-exec",
+    "clockjack-time",
 ];
 
 const SHIPPED: &[&str] = &[
@@ -179,6 +188,7 @@ const UPWARDS: &[(&str, &str, &str)] = &[
         "its tests run the random graphs of the simulation, which the product does not contain",
     ),
     ("clockjack-graph", "clockjack-testkit", "its tests run actors in virtual time"),
+    ("clockjack-console", "clockjack-testkit", "its tests look at actors in virtual time"),
     ("clockjack-net", "clockjack-testkit", "its tests run several nodes in virtual time"),
 ];
 
@@ -212,6 +222,8 @@ const RIVALS: &[(&str, &[&str])] = &[
             "clockjack-rt",
             "clockjack",
             "clockjack-book",
+            // The server of the console, on a thread of its own.
+            "clockjack-console",
             "clockjack-gateway",
             // The client of NATS runs on it.
             "clockjack-nats",
@@ -221,6 +233,41 @@ const RIVALS: &[(&str, &[&str])] = &[
     ("tokio-util", &[]),
     ("xtra", &[]),
 ];
+
+/// All packages that the facade with its default features builds for [`TARGET`]. Who does not use
+/// several nodes, graphs or tests pays for none of them.
+const BUILT: &[&str] = &[
+    "bitflags",
+    FACADE,
+    "clockjack-actor",
+    "clockjack-exec",
+    "clockjack-macros",
+    "clockjack-observe",
+    "clockjack-rt",
+    "clockjack-sched",
+    "clockjack-sync",
+    "clockjack-time",
+    "errno",
+    "libc",
+    "linux-raw-sys",
+    "proc-macro2",
+    "quote",
+    "rustix",
+    "signal-hook-registry",
+    "syn",
+    "unicode-ident",
+];
+
+/// What the feature `net` of the facade adds: no outside crate.
+const NET: &[&str] = &["clockjack-net", "clockjack-wire"];
+
+/// The features of the facade that are neither default ones nor `net`.
+const OTHER_FEATURES: &str = "graph,testkit,tokio,tracing";
+
+const FACADE: &str = "clockjack";
+
+/// The target whose packages are listed, so that the list is the same on every machine.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// A forbidden dependency.
 #[derive(Debug, PartialEq, Eq)]
@@ -238,9 +285,59 @@ impl fmt::Display for Fault {
 
 /// Runs the command.
 pub(crate) fn run() -> Result<()> {
-    let mut steps = Steps::new("layering", 1);
-    steps.step("dependencies between crates", |_| check_workspace(&Workspace::load()?));
+    let mut steps = Steps::new("layering", 2);
+    let workspace = Workspace::load()?;
+    steps.step("dependencies between crates", |_| check_workspace(&workspace));
+    steps.step("what a user of the facade builds", |_| check_facade(&workspace));
     steps.finish()
+}
+
+fn check_facade(workspace: &Workspace) -> Result<String> {
+    let plain = built(workspace, "")?;
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let expected: BTreeSet<String> = names(BUILT);
+    if plain != expected {
+        bail!("BUILT in xtask/src/layering.rs: {}", difference(&expected, &plain));
+    }
+    let with_net = built(workspace, "net")?;
+    let expected: BTreeSet<String> = &expected | &names(NET);
+    if with_net != expected {
+        bail!("the feature `net`: {}", difference(&expected, &with_net));
+    }
+    let others = built(workspace, OTHER_FEATURES)?;
+    let paid: Vec<&String> = others.iter().filter(|name| NET.contains(&name.as_str())).collect();
+    if !paid.is_empty() {
+        bail!("built without the feature `net`: {paid:?}");
+    }
+    Ok(format!("{} packages, {} more for several nodes", plain.len(), NET.len()))
+}
+
+fn difference(expected: &BTreeSet<String>, found: &BTreeSet<String>) -> String {
+    let more: Vec<&String> = found.difference(expected).collect();
+    let fewer: Vec<&String> = expected.difference(found).collect();
+    format!("not expected: {more:?}, missing: {fewer:?}")
+}
+
+/// The names of all packages that the facade with these features builds.
+fn built(workspace: &Workspace, features: &str) -> Result<BTreeSet<String>> {
+    let cmd = Cmd::cargo().words("tree -e normal,build --prefix none --format {p} --target");
+    let cmd = cmd.arg(TARGET).arg("-p").arg(FACADE).arg("--features").arg(features);
+    let cmd = cmd.dir(&workspace.root);
+    let finished = cmd.capture()?;
+    if !finished.is_success() {
+        bail!("{}", cmd.failure(&finished));
+    }
+    Ok(package_names(&finished.output))
+}
+
+/// The first word of each line that cargo prints as `NAME vVERSION ..`.
+fn package_names(output: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = words.next()?;
+        words.next()?.starts_with('v').then(|| name.to_owned())
+    };
+    output.lines().filter_map(name).collect()
 }
 
 fn check_workspace(workspace: &Workspace) -> Result<String> {
@@ -413,6 +510,14 @@ mod tests {
                 assert!(faults[0].to_string().contains(word), "{}", faults[0]);
             }
         }
+    }
+
+    #[test]
+    fn the_names_of_packages_are_read_from_the_tree_of_cargo() {
+        let output =
+            "clockjack v0.1.0 (/a)\n    Blocking waiting for file lock\n\nlibc v0.2.1 (*)\n";
+        let names: Vec<String> = package_names(output).into_iter().collect();
+        assert_eq!(names, ["clockjack", "libc"]);
     }
 
     #[test]

@@ -50,6 +50,7 @@ const CATEGORIES: &[&str] = &[
     "concurrency",
     "data-structures",
     "date-and-time",
+    "development-tools::debugging",
     "development-tools::profiling",
     "development-tools::testing",
     "embedded",

@@ -37,6 +37,7 @@ mod testbin;
 mod tidy;
 mod tool;
 mod version;
+mod wire;
 mod workspace;
 
 use std::process::ExitCode;
@@ -95,12 +96,14 @@ enum Command {
     /// Fetch the pinned nats-server and print its path
     NatsServer,
     /// Run the tests of clockjack-nats against a real nats-server, which is fetched
-    Nats,
+    Nats(nats::Options),
+    /// Check the golden bytes of the types that travel, or write those of new versions
+    Wire(wire::Options),
     /// Prove that the core crates link no std, and check them for bare-metal targets
     Nostd(nostd::Options),
     /// Build the bare-metal programs, run them in QEMU, check their output and print their sizes
     Firmware(firmware::Options),
-    /// Run the simulated scenario on emulated 32-bit ARM and big-endian s390x processors
+    /// Check other platforms: emulated 32-bit ARM and big-endian s390x, Windows in Wine, macOS
     Foreign(foreign::Options),
     /// Run the fuzz targets under libFuzzer
     Fuzz(fuzz::Options),
@@ -141,7 +144,8 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Counts(options) => counts::run(options),
         Command::Compare(options) => compare::run(options),
         Command::NatsServer => nats::run_server(),
-        Command::Nats => nats::run(),
+        Command::Nats(options) => nats::run(options),
+        Command::Wire(options) => wire::run(options),
         Command::Nostd(options) => nostd::run(options),
         Command::Firmware(options) => firmware::run(options),
         Command::Foreign(options) => foreign::run(options),

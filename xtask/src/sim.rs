@@ -23,7 +23,7 @@ const PACKAGE: &str = "clockjack-sim";
 
 /// The workloads; each is a module of the package. The list allows rejecting a wrong name before
 /// the build.
-const WORKLOADS: [&str; 5] = ["actors", "jobs", "workers", "graphs", "asks"];
+const WORKLOADS: [&str; 6] = ["actors", "jobs", "workers", "graphs", "asks", "cluster"];
 
 /// Options of the command.
 #[derive(Args, Debug)]

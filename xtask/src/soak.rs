@@ -20,7 +20,7 @@ pub(crate) struct Options {
 /// Runs the command; the lines are the program's own.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut cmd = Cmd::cargo()
-        .words("run --release -p clockjack-soak -- --minutes")
+        .words("run --profile dist -p clockjack-soak -- --minutes")
         .arg(options.minutes.to_string())
         .dir(&workspace::root()?);
     if let Some(seed) = options.seed {

@@ -19,10 +19,16 @@ use crate::{
 /// The log with the outcomes of the last run, under `target/xtask`.
 pub(crate) const LOG: &str = "tests.log";
 /// Packages that are tested in addition to the default members: the tools, the code of the book,
-/// the example of a server, whose load test takes about ten seconds, and the crate whose
+/// the example of a server, whose load test takes about ten seconds, and the crates whose
 /// dependencies do not compile under loom.
-const TOOLS: [&str; 5] =
-    ["clockjack-benches", "clockjack-book", "clockjack-gateway", "clockjack-nats", "xtask"];
+const TOOLS: [&str; 6] = [
+    "clockjack-benches",
+    "clockjack-book",
+    "clockjack-cluster",
+    "clockjack-gateway",
+    "clockjack-nats",
+    "xtask",
+];
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 mod code;
 mod guards;
 mod package;
+mod platforms;
 mod source;
 mod text;
 mod words;
@@ -67,6 +68,7 @@ const TREE_RULES: &[TreeRule] = &[
     package::default_run,
     guards::laws,
     guards::map,
+    platforms::table,
     words::house_words,
 ];
 

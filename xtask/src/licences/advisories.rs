@@ -23,8 +23,19 @@ pub(super) struct Known {
     until: String,
     /// Every crate that was looked up, including those without an advisory.
     looked_up: BTreeSet<String>,
+    /// Crates that were looked up in an older database only: to be looked up before a release.
+    #[serde(default)]
+    earlier: Vec<Earlier>,
     #[serde(default)]
     advisory: Vec<Advisory>,
+}
+
+/// Crates that were looked up in one older database.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Earlier {
+    until: String,
+    looked_up: BTreeSet<String>,
 }
 
 /// One entry of the database.
@@ -47,7 +58,7 @@ struct Advisory {
 pub(super) fn parse(text: &str) -> Result<Known> {
     let known: Known = toml::from_str(text)?;
     for Advisory { id, package, sound } in &known.advisory {
-        anyhow::ensure!(known.looked_up.contains(package), "{id}: {package} is not in `looked_up`");
+        anyhow::ensure!(known.has(package), "{id}: {package} is not in `looked_up`");
         for range in sound {
             bounds(range).with_context(|| id.clone())?;
         }
@@ -56,6 +67,11 @@ pub(super) fn parse(text: &str) -> Result<Known> {
 }
 
 impl Known {
+    fn has(&self, name: &str) -> bool {
+        let mut earlier = self.earlier.iter();
+        self.looked_up.contains(name) || earlier.any(|list| list.looked_up.contains(name))
+    }
+
     /// Checks crates by name and version.
     ///
     /// # Errors
@@ -69,7 +85,7 @@ impl Known {
         let mut faults = Vec::new();
         for (name, version) in packages {
             n_crates += 1;
-            if !self.looked_up.contains(name) {
+            if !self.has(name) {
                 faults.push(format!(
                     "  {name} {version}: not looked up yet; see \
                      https://rustsec.org/packages/{name}.html and add it to {FILE}"
@@ -95,7 +111,12 @@ impl Known {
             );
         }
         let n_known = self.advisory.len();
-        Ok(format!("{n_crates} crates, {n_known} advisories, until {}", self.until))
+        let earlier = self
+            .earlier
+            .iter()
+            .map(|list| format!("; {} crates until {} only", list.looked_up.len(), list.until));
+        let earlier: String = earlier.collect();
+        Ok(format!("{n_crates} crates, {n_known} advisories, until {}{earlier}", self.until))
     }
 }
 

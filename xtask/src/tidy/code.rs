@@ -15,6 +15,23 @@ const CONDITIONAL_FILES: &[(&str, &str)] = &[
     ("/clockjack-sync/src/pad.rs", "the line length is one attribute per architecture"),
     ("/src/platform.rs", "chooses between the variants of a platform"),
     ("/src/tokio_integration.rs", "chooses by the feature `tokio`"),
+    ("/clockjack-console/src/address.rs", "the directories of unix sockets, where there are any"),
+    ("/clockjack-console/src/client/http.rs", "connects to unix sockets, where there are any"),
+    ("/clockjack-console/src/client/list.rs", "removes unix sockets, where there are any"),
+    (
+        "/clockjack-console/src/server.rs",
+        "chooses the socket's variant, and whether there is a page",
+    ),
+    (
+        "/clockjack-console/src/server/connections.rs",
+        "accepts on unix sockets, where there are any",
+    ),
+    ("/clockjack-console/src/server/errors.rs", "what can be wrong with unix sockets"),
+    ("/clockjack-console/tests/console.rs", "sockets, and the threads that Linux lists"),
+    ("/clockjack-console/tests/refusals.rs", "requests over a unix socket"),
+    ("/clockjack-cli/src/cli/top.rs", "chooses by the feature `tui`"),
+    ("/clockjack-cli/src/failure.rs", "one failure is that of a screen, by the feature `tui`"),
+    ("/clockjack-cli/tests/terminal.rs", "a pseudo-terminal of Linux"),
     ("/linux.rs", "named for a platform"),
     ("/macos.rs", "named for a platform"),
     ("/windows.rs", "named for a platform"),
@@ -31,10 +48,15 @@ const CORE_CONDITIONS: [&str; 6] = ["feature", "alloc", "target_has_atomic", "pt
 /// Items that connect modules: a `cfg` may select these where they are declared.
 const WIRING: [&str; 6] = ["mod ", "pub mod ", "pub(crate) mod ", "use ", "pub use ", "extern "];
 
-/// The crates whose tests assert the deadlines of shutdowns.
-const SHUT_DOWN: [&str; 3] = ["clockjack-rt", "clockjack-actor", "clockjack-graph"];
-/// The call of a shutdown.
-const SHUTDOWN: &str = ".shutdown(";
+/// The calls of a shutdown with a time limit.
+const SHUTDOWNS: [&str; 2] = [".shutdown(", ".shutdown_within("];
+/// How a time begins, in addition to constants and expressions of `Duration`.
+const TIMES: [&str; 8] =
+    ["ms(", "millis(", "secs(", "second", "timeout", "deadline", "limit", "within"];
+/// The drop of a pool or runtime, which shuts it down: in the tests of this crate.
+const DROPS: (&str, [&str; 2]) = ("clockjack-rt", ["drop(pool)", "drop(rt)"]);
+/// Samples and templates, which users read: they are as short as the code of a user.
+const SAMPLES: [&str; 2] = ["/samples/", "/templates/"];
 
 /// A file starts with `//!`. Only attributes of the crate may precede it.
 pub(super) fn opening(source: &Source) -> Vec<Fault> {
@@ -91,23 +113,34 @@ pub(super) fn sleeps(source: &Source) -> Vec<Fault> {
     found(source, "thread::sleep", "`thread::sleep`: read time from a clock that is passed in")
 }
 
-/// A shutdown with a time limit in a test goes through a function that asserts the limit.
+/// A shutdown with a time limit in a test, or the drop of a pool, goes through a function that
+/// asserts the limit.
 pub(super) fn deadlines(source: &Source) -> Vec<Fault> {
-    let is_ours = source.crate_name().is_some_and(|name| SHUT_DOWN.contains(&name));
-    if !is_ours || !source.is_rust() || !source.is_test_file() {
+    let is_sample = SAMPLES.iter().any(|part| source.path.contains(part));
+    let Some(name) = source.crate_name() else { return Vec::new() };
+    if is_sample || !source.is_rust() || !source.is_test_file() {
         return Vec::new();
     }
     let what = "a shutdown whose deadline is not asserted: call `shutdown_in_time`, or \
                 `keeps_deadline` or `awaits_deadline` of `clockjack-testing`";
-    let is_unasserted = |at: &usize| {
-        let (before, after) = source.code.split_at(*at);
-        // A time is a constant or an expression of `Duration`; settings and `self` are not.
-        let is_limit =
-            after[SHUTDOWN.len()..].trim_start().starts_with(|first: char| first.is_uppercase());
-        let begun = before.rfind([';', '{', '}']).unwrap_or(0);
-        is_limit && !before[begun..].contains("s_deadline(")
+    // A time is a constant, an expression of `Duration`, or has a usual name; settings are not.
+    let is_limit = |argument: &str| {
+        argument.starts_with(char::is_uppercase)
+            || TIMES.iter().any(|time| argument.starts_with(time))
     };
-    let places = words(&source.code, SHUTDOWN).filter(is_unasserted);
+    let places = SHUTDOWNS.iter().flat_map(|call| {
+        let places = words(&source.code, call);
+        places.filter(|at| is_limit(source.code[at + call.len()..].trim_start()))
+    });
+    let (of_crate, drops) = DROPS;
+    let drops = drops.iter().filter(|_| name == of_crate);
+    let drops = drops.flat_map(|call| words(&source.code, call));
+    let is_unasserted = |at: &usize| {
+        let before = &source.code[..*at];
+        let begun = before.rfind([';', '{', '}']).unwrap_or(0);
+        !before[begun..].contains("s_deadline(")
+    };
+    let places = places.chain(drops).filter(is_unasserted);
     places.map(|at| source.fault(at, what)).collect()
 }
 
@@ -252,12 +285,16 @@ mod tests {
     #[test]
     fn a_test_asserts_the_deadline_of_a_shutdown() {
         let path = "crates/clockjack-rt/tests/a.rs";
-        let bare = "    rt.shutdown(LONG);\n    rt.shutdown(Duration::from_secs(1));\n";
-        planted(deadlines, path, bare, &[(1, "not asserted"), (2, "not asserted")]);
+        let bare = "    rt.shutdown(LONG);\n    rt.shutdown(Duration::from_secs(1));\n    \
+                    rt.shutdown(ms(1));\n    jobs.shutdown_within(timeout);\n    drop(pool);\n";
+        let faults = [1, 2, 3, 4, 5].map(|line| (line, "not asserted"));
+        planted(deadlines, path, bare, &[faults[0], faults[1], faults[2], faults[3], faults[4]]);
+        planted(deadlines, "crates/clockjack-sched/tests/a.rs", bare, &faults[..4]);
         let asserted = "    keeps_deadline(\n        LONG,\n        || rt.shutdown(LONG),\n    );\n\
                         \x20   rt.shutdown_in_time(LONG);\n    system.shutdown();\n    \
-                        builder.shutdown(config);\n";
+                        builder.shutdown(config);\n    keeps_deadline(LONG, || drop(pool));\n";
         planted(deadlines, path, asserted, &[]);
+        planted(deadlines, "crates/clockjack/tests/samples/a.rs", bare, &[]);
         planted(deadlines, "crates/clockjack-rt/src/a.rs", bare, &[]);
     }
 
