@@ -21,6 +21,7 @@ chapters! {
     how_to_survive_failures = "../src/how-to/survive-failures.md",
     how_to_ask_and_wait = "../src/how-to/ask-and-wait.md",
     how_to_bound_everything = "../src/how-to/bound-everything.md",
+    how_to_look_at_a_running_system = "../src/how-to/look-at-a-running-system.md",
     how_to_export_metrics = "../src/how-to/export-metrics.md",
     how_to_tracing = "../src/how-to/tracing.md",
     how_to_schedule_jobs = "../src/how-to/schedule-jobs.md",

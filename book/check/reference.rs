@@ -111,7 +111,9 @@ fn commands() -> String {
 /// A section for each code of a finding.
 fn codes() -> String {
     let all = parsed(&["explain", "--format", "json"]);
-    let pages = all["codes"].as_array().expect("a list of codes");
+    let pages = all["codes"].as_array().expect("a list of codes").iter();
+    // Findings are about running programs, and have a page of their own.
+    let pages: Vec<&Value> = pages.filter(|page| page["severity"] != "finding").collect();
     let text = |page: &Value, key: &str| page[key].as_str().unwrap_or_default().trim().to_owned();
     let mut out = format!(
         "# Diagnostic codes\n\n`clockjack check` reports every error of a graph file, each with \
@@ -120,12 +122,12 @@ fn codes() -> String {
          |---|---|---|\n",
         pages.len()
     );
-    for page in pages {
+    for page in pages.iter().copied() {
         let (code, means) = (text(page, "code"), text(page, "means").replace('|', "\\|"));
         let severity = text(page, "severity");
         out.push_str(&format!("| [`{code}`](#{code}) | {severity} | {means} |\n"));
     }
-    for page in pages {
+    for page in pages.iter().copied() {
         let (severity, category) = (text(page, "severity"), text(page, "category"));
         out.push_str(&format!("\n## {}\n\n*{severity}, {category}.* ", text(page, "code")));
         out.push_str(&format!("{}\n", text(page, "means")));

@@ -1,9 +1,13 @@
 //! What keeps the book true: nothing stale, nothing untested, no link to nowhere.
 
+#[path = "../../crates/clockjack-cli/tests/graph/overview.rs"]
+mod overview;
+
 use std::{fs, path::Path};
 
 use clockjack::graph::Registry;
 use clockjack_cli::{Streams, exit_code};
+use overview::lasting;
 
 use super::{links, markdown_below, reference, root};
 
@@ -170,15 +174,28 @@ fn the_front_page_of_the_crate_and_the_readme_show_the_same_actor_and_say_the_sa
 fn what_the_first_command_prints_is_what_the_readme_shows() {
     let readme = read("README.md");
     let [shown, ..] = blocks(&readme, "text")[..] else { panic!("a block of output") };
+    // As `cargo run` calls it from the root.
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut streams = Streams::new(&mut out, &mut err);
     let cell = root().join("examples/robot-cell.yaml");
-    let (code, said) = clockjack(&["run", &cell.to_string_lossy()]);
+    let args = ["target/release/clockjack", "run", &cell.to_string_lossy()];
+    let code = clockjack_cli::run(&Registry::standard(), args, &mut streams);
+    let said = String::from_utf8_lossy(&[out, err].concat()).into_owned();
     assert_eq!(code, exit_code::OK, "{said}");
-    // How many were at work at once is a matter of the machine.
-    let lasting = |text: &str| -> Vec<String> {
-        let lines = text.lines().filter(|line| !line.trim_start().starts_with("parallel"));
-        lines.map(str::to_owned).collect()
-    };
-    assert_eq!(lasting(shown), lasting(&said));
+    let said = said.replace(&format!("{}/", root().display()), "");
+    // How long it took, and what was at work at once, is a matter of the machine.
+    let said = lasting(&said);
+    let mut rest = said.as_slice();
+    // Of what is left out, only the place is shown.
+    for (nth, part) in lasting(shown).split(|line| *line == "...").enumerate() {
+        let begins = |at: &usize| rest[*at..].starts_with(part);
+        let found = (0..=rest.len()).find(begins);
+        let found = found.unwrap_or_else(|| panic!("not in this order: {part:#?}\n{said:#?}"));
+        assert!(nth > 0 || found == 0, "the beginning is left out");
+        rest = &rest[found + part.len()..];
+    }
+    let took = |text: &str| text.lines().filter(|line| line.starts_with("took ")).count();
+    assert_eq!(took(shown), 1);
 }
 
 #[test]
