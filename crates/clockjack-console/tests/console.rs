@@ -154,10 +154,19 @@ fn threads(name: &str) -> Vec<PathBuf> {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_stream_of_a_client_that_has_gone_costs_nothing_any_more() {
+    /// How often the thread has given up its processor, once it waits.
     fn switches(task: &std::path::Path) -> u64 {
-        let status = std::fs::read_to_string(task.join("status")).unwrap();
-        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        loop {
+            let status = std::fs::read_to_string(task.join("status")).unwrap();
+            let field = |name: &str| {
+                let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+                line.split_whitespace().nth(1).unwrap()
+            };
+            if field("State:") == "S" {
+                return field("voluntary_ctxt").parse().unwrap();
+            }
+            std::thread::yield_now();
+        }
     }
     // The other tests of this file have threads with these names, so this one is a process.
     if std::env::var_os("CLOCKJACK_IDLE").is_none() {
@@ -178,6 +187,7 @@ fn a_stream_of_a_client_that_has_gone_costs_nothing_any_more() {
     while !threads("clockjack-watch").is_empty() || console.clients() > 0 {
         std::thread::yield_now();
     }
+    // The thread that served the client has counted it out, and may not wait for the next one yet.
     let before = switches(thread);
     let (_keep, never) = mpsc::channel::<()>();
     let _waited = never.recv_timeout(Duration::from_secs(10));
