@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use clockjack_graph::{
-    Binder, Clock, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor, Execute,
-    Failure, GraphContext, Input, InputPort, Need, Output, OutputPort, Registry, RunError,
+    Binder, Clock, CommitLog, Component, Config, ConfigError, ConfigField, ConfigKind, Descriptor,
+    Execute, Failure, GraphContext, Input, InputPort, Need, Output, OutputPort, Registry, RunError,
     RunOptions, RunReport, Snapshot,
 };
 use clockjack_testkit::ManualTime;
@@ -99,6 +99,7 @@ impl Execute for Member {
 struct Ran {
     seen: Vec<(u64, f64)>,
     calls: Vec<(u64, String, usize)>,
+    log: Vec<u8>,
     result: Result<RunReport, RunError>,
 }
 
@@ -150,13 +151,13 @@ fn run(policy: &str, x: &str, y: &str, epochs: u64) -> Ran {
     let made_with = Arc::clone(&calls);
     let types: Registry = registry(&seen)
         .register_with(move || Member { calls: Arc::clone(&made_with), ..Member::default() });
-    let time = ManualTime::start();
-    let options = RunOptions::steps(epochs).clock(Clock::Virtual).snapshots();
+    let (time, log) = (ManualTime::start(), CommitLog::in_memory());
+    let options = RunOptions::steps(epochs).clock(Clock::Virtual).snapshots().commit_log(&log);
     let run = compile(&text, &types).start(time.system(), options).expect("it starts");
     let result = time.block_on(run);
     let seen = seen.lock().unwrap().iter().map(|(epoch, _, n)| (*epoch, *n)).collect();
     let calls = calls.lock().unwrap().clone();
-    Ran { seen, calls, result }
+    Ran { seen, calls, log: log.bytes(), result }
 }
 
 const MAIN: &str = "execution: { lane: main }";
@@ -177,6 +178,19 @@ fn a_transaction_that_fails_leaves_nothing_behind() {
     // Another type keeps what its members have become.
     let ran = run("type: coalesced_event, max_iterations: 1", MAIN, &fails, 3);
     assert_eq!((ran.state("x"), ran.state("y")), (3, 3));
+}
+
+#[test]
+fn a_transaction_that_fails_leaves_no_commit_of_its_members_in_the_log() {
+    let fails = format!("{GOES_ON}, config: {{ fails_at: 2 }}");
+    let policy = "type: transaction, max_iterations: 1";
+    // A call that fails publishes nothing. If `y` fails, `x` has published to it before.
+    let first = run(policy, &fails, MAIN, 2);
+    let second = run(policy, MAIN, &fails, 2);
+    assert_eq!(first.log, second.log);
+    let whole = run(policy, MAIN, MAIN, 2);
+    assert!(whole.log.len() > second.log.len(), "the log has the commits of what succeeds");
+    assert!(whole.log.starts_with(&second.log), "the two logs differ only in that epoch's end");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //! bound is reached. No other region sees anything before the loop has ended.
 //!
 //! Publications between members become visible as the mode says: at once (`gauss_seidel`), or after
-//! the iteration (`jacobi`). Publications to other regions are held, whatever their kind, and
-//! committed or discarded when the loop ends. An iteration in which no member was ready is not
+//! the iteration (`jacobi`). Immediate publications to other regions are held until the loop ends,
+//! and then committed or discarded. Those of other kinds wait for the next epoch as everywhere; a
+//! loop that discards its outputs discards those of this epoch too. An iteration in which no member was ready is not
 //! counted, and ends the loop. The members of a `jacobi` loop on a pool of several threads may run
 //! at the same time ([`members`](super::members)).
 //!
@@ -11,9 +12,9 @@
 //!
 //! * `fixed_point` ends when an iteration has published the same values as the previous one.
 //! * `solver_iteration` may discard its outputs if it has not converged.
-//! * `transaction` is all or nothing: when a member fails and the run goes on, nothing that any
-//!   member has published or written in this epoch becomes visible, and each member that provides
-//!   snapshots gets its previous state back ([`Rollback`]).
+//! * `transaction` is all or nothing: when a member fails, nothing that any member has published or
+//!   written in this epoch becomes visible outside the loop, the commit log has none of it, and each
+//!   member that provides snapshots gets its previous state back ([`Rollback`]).
 //! * `coalesced_event` calls a member once for all messages, with the newest of each input: its
 //!   triggers are built that way when the graph is wired.
 //! * `async_task` makes one iteration per epoch and continues in the next; its immediate outputs
@@ -251,6 +252,7 @@ fn fail(region: &mut Region, env: &Env, deferred_before: usize) {
 struct Rollback {
     members: Vec<(Option<Snapshot>, Vec<Message>)>,
     n_writes: usize,
+    log_length: usize,
 }
 
 impl Rollback {
@@ -261,12 +263,14 @@ impl Rollback {
             let snapshot = node.with_body(|node| node.snapshot()).ok().flatten();
             (snapshot, node.last.iter().map(Message::duplicate).collect())
         });
-        Self { members: members.collect(), n_writes }
+        Self { members: members.collect(), n_writes, log_length: region.log.len() }
     }
 
-    /// Restores the members, and drops their messages to each other.
+    /// Restores the members, and drops their messages to each other, also from the commit log.
     fn restore(self, region: &mut Region, env: &Env) {
         region.writes.truncate(self.n_writes);
+        region.log.truncate(self.log_length);
+        region.is_repeatable = false;
         for (at, (snapshot, last)) in self.members.into_iter().enumerate() {
             let node = &mut region.nodes[at];
             node.counts.discarded += node.outbox.discard_after(Mark::START) as u64;
