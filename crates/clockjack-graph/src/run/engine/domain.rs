@@ -264,15 +264,15 @@ impl Domain {
         let (epoch, now_ns) = (self.state.env.epoch, self.state.env.now_ns);
         if self.state.regions.is_empty() && self.inboxes.len() > 1 {
             // All lanes are domains of their own.
-            return NextAction::End(RunStopReason::CustomStartError);
+            return NextAction::End(RunStopReason::NotStarted);
         }
         if self.bounds.steps.is_some_and(|steps| epoch >= steps) {
             return NextAction::End(RunStopReason::TickBound);
         }
-        let called = self.shared.is_step_requested(self.index);
+        let is_requested = self.shared.is_step_requested(self.index);
         let next = match self.pace {
-            Pace::Simulated => self.next_simulated(epoch, now_ns, called),
-            Pace::System => self.next_by_system(epoch, called),
+            Pace::Simulated => self.next_simulated(epoch, now_ns, is_requested),
+            Pace::System => self.next_by_system(epoch, is_requested),
         };
         match (next, self.bounds.duration_ns) {
             (NextAction::Wait, bound) if self.has_nothing_left() => {
@@ -368,7 +368,7 @@ impl Domain {
         let env = &self.state.env;
         let (index, shared) = (self.index, &self.shared);
         let ends_with_lanes = is_wait && self.is_bounded_by_lanes();
-        let called = || {
+        let must_wake = || {
             env.is_stopping()
                 || shared.is_step_requested(index)
                 || (ends_with_lanes && !shared.has_lanes_left())
@@ -376,7 +376,7 @@ impl Domain {
         let inbox = &self.inboxes[index];
         let slept_ns = env.nanos();
         match until_ns {
-            None => poll_fn(|cx| inbox.poll_any(cx.waker(), called)).await,
+            None => poll_fn(|cx| inbox.poll_any(cx.waker(), must_wake)).await,
             Some(until_ns) => {
                 // Until a clock edge, not for a delay: a delay from now would be rounded up to the
                 // next edge.
@@ -394,11 +394,11 @@ impl Domain {
                         return Poll::Ready(());
                     }
                     if !only_ticks {
-                        return inbox.poll_any(cx.waker(), called);
+                        return inbox.poll_any(cx.waker(), must_wake);
                     }
                     // A lane with its own clock takes incoming messages only at its ticks.
                     inbox.register_coordinator(cx.waker());
-                    if called() { Poll::Ready(()) } else { Poll::Pending }
+                    if must_wake() { Poll::Ready(()) } else { Poll::Pending }
                 })
                 .await;
             }
@@ -577,7 +577,7 @@ impl Domain {
             }
             log.write(epoch);
         }
-        for position in 0..if outcome.n_faults > 0 { state.regions.len() } else { 0 } {
+        for position in 0..if outcome.may_have_faults { state.regions.len() } else { 0 } {
             let region = state.regions[position].get_mut();
             if position > failed_at {
                 region.faults.clear();

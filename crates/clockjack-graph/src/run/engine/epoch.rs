@@ -3,7 +3,9 @@
 //! # How an epoch commits
 //!
 //! A *commit* makes a published value visible to its reader: it moves the value from the outbox of
-//! the publisher into the channel of the reader. Components never write to channels themselves.
+//! the publisher into the channel of the reader. Components never write to channels themselves. There
+//! is no instant at which a whole epoch commits: it is atomic because nobody reads a channel before
+//! everybody who writes to it in this epoch has finished.
 //!
 //! 1. **Stage.** A component publishes into its own outbox, which no other component reads. If its
 //!    call fails, everything that the call has staged is discarded.
@@ -30,7 +32,17 @@
 //! independent regions concurrently ([`helpers`](super::helpers)) write the same commit log, byte
 //! for byte. If a region fails and that ends the run, the effects of regions after it in compiled
 //! order do not count, even if another thread has already run them: the coordinator drops their log
-//! buffers, tasks, log lines and counts.
+//! buffers, tasks, log lines and counts of users.
+//!
+//! # What a failure leaves
+//!
+//! * A call fails: what it has staged is discarded. The policy of the component decides whether the
+//!   run goes on (`node.rs`); if so, the epoch commits everything else.
+//! * A member of a loop fails: see [`loops`](super::loops).
+//! * A failure ends the run: as above; the log of the epoch ends with an `X`, and what the epoch has
+//!   deferred is never committed.
+//! * A panic outside of a call, for example while a value is encoded: the run ends, and the epoch
+//!   leaves no entry in the log.
 //!
 //! # Who may touch a region
 //!
@@ -149,8 +161,8 @@ impl DomainState {
             }
             rest = after;
         }
-        let n_faults = usize::from(core::mem::take(self.env.has_faults.get_mut()));
-        EpochOutcome { n_called, fault: first_fault, overlap: 1, n_faults }
+        let may_have_faults = core::mem::take(self.env.has_faults.get_mut());
+        EpochOutcome { n_called, fault: first_fault, overlap: 1, may_have_faults }
     }
 
     /// How long all measured calls took so far.

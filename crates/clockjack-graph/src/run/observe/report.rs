@@ -9,7 +9,7 @@ named! {
     #[non_exhaustive]
     pub enum RunStopReason {
         /// It did not start.
-        CustomStartError = "not_started",
+        NotStarted = "not_started",
         /// It has run the given number of epochs.
         TickBound = "tick_bound",
         /// It has run for the given time.

@@ -425,7 +425,7 @@ fn set_up(
             let _ = node_of(wired, *component).deactivate();
         }
         let metrics = collect::collect_set_up(&counts);
-        let report = RunReport { metrics, ..nothing_done(RunStopReason::CustomStartError) };
+        let report = RunReport { metrics, ..nothing_done(RunStopReason::NotStarted) };
         return Err(RunError::failed(fault, Some(report)));
     }
     Ok(counts)
@@ -513,7 +513,7 @@ async fn finish(
         domains.push(domain);
     }
     drop(inboxes);
-    let stop = stop.unwrap_or(RunStopReason::CustomStartError);
+    let stop = stop.unwrap_or(RunStopReason::NotStarted);
     let mut report = take_down(&shared, domains, stop, options.snapshots, lifecycle);
     observer::notify(&options.observers, &mut report, fault.as_ref(), options.trace.as_ref());
     match fault {
@@ -527,7 +527,7 @@ fn severity(reason: RunStopReason) -> u8 {
     match reason {
         RunStopReason::Error => 3,
         RunStopReason::StopRequested => 2,
-        RunStopReason::CustomStartError => 0,
+        RunStopReason::NotStarted => 0,
         _ => 1,
     }
 }

@@ -35,13 +35,13 @@ pub(crate) struct EpochOutcome<F> {
     pub(crate) fault: Option<(usize, F)>,
     /// The most regions that ran at the same time.
     pub(crate) overlap: usize,
-    /// Regions that may have faults to report that do not end the run.
-    pub(crate) n_faults: usize,
+    /// Whether regions may have faults to report that do not end the run.
+    pub(crate) may_have_faults: bool,
 }
 
 impl<F> Default for EpochOutcome<F> {
     fn default() -> Self {
-        Self { n_called: 0, fault: None, overlap: 0, n_faults: 0 }
+        Self { n_called: 0, fault: None, overlap: 0, may_have_faults: false }
     }
 }
 
@@ -391,7 +391,7 @@ impl<H: EpochHandle> ReadyQueue<H> {
         self.n_active[dependencies.lane[position]] -= 1;
         self.n_running -= 1;
         // The coordinator looks for faults in all regions at the end of the epoch.
-        self.outcome.n_faults += 1;
+        self.outcome.may_have_faults = true;
         let mut unused = None;
         match result {
             JobResult::Done(n_called) => self.outcome.n_called += u64::from(n_called),
