@@ -14,8 +14,9 @@
 //! | asking for another poll | end of the worker's ring | injector |
 //!
 //! A thread that has put a task where others can find it then checks whether a worker has to be
-//! woken for it ([`Idle`]). The LIFO slot is the exception: its worker takes that task next. If the
-//! worker does not, because its current poll does not return, the watchdog finds the task.
+//! woken for it ([`Idle`]). The LIFO slot is the exception: its worker takes that task next, except
+//! after several such polls in a row, when the ring has its turn. If the worker does not come to it,
+//! because its current poll does not return, the watchdog finds the task.
 #![expect(unsafe_code, reason = "polls cells of unknown type as their only runner")]
 
 pub mod executor_ref;

@@ -37,12 +37,19 @@
 //!
 //! # Protocol
 //!
-//! Roles: *producers* (any number), one *consumer*; *closers* and *readers* (any thread).
+//! Roles: *producers* (any number), one *consumer*; *closers* and *readers* (any thread). How the
+//! consumer is woken: rules 1, 3, 12 and 13. Memory: rules 2 and 4 to 7. Order and room: the others.
 //!
 //! ```text
 //!   tail   [position | inline | waiters | level | generation | closed | notified | parked | idle]
 //!                                                           compare-exchanged by all threads
 //!   freed  [ position ]                                     stored by the consumer
+//!
+//!   idle       the consumer sleeps; the push that clears the bit wakes it          (rule 3)
+//!   parked     it sleeps, and no push wakes it, only a notification                (rule 12)
+//!   notified   it has work that is not in the mailbox                              (rule 12)
+//!   inline     the next value that comes needs no block                            (rule 11)
+//!   waiters    senders wait for room, and only the consumer claims for them        (rule 10)
 //!
 //!   positions   ...taken...| held |  claimed, written or not  |...
 //!                        freed  head                         tail
@@ -125,7 +132,6 @@
 //!     up to a bound beyond the capacity. The linearization point of that push is its claim. A
 //!     sender that begins to wait while the user code runs may be overtaken by the late push, which
 //!     began before.
-//!
 //! 14. Something that is not in the mailbox takes its place in the order of the values by a
 //!     [`Position`]: a thread reads the position that the next push gets, and leaves it for the
 //!     consumer elsewhere. What was pushed before the thread read it is before the place, what is

@@ -281,7 +281,7 @@ impl<T> Shard<T> {
         Ok(Inserted { id, is_earliest })
     }
 
-    /// Cancels a timer from any thread: true exactly once per timer, and then it never fires.
+    /// Cancels a timer from any thread: true at most once per timer, and then it never fires.
     ///
     /// It frees nothing by itself: the next holder of the lock does. Only if sixty-four slots wait
     /// for that and the shard is unlocked, this call locks it and frees them. A caller whose value
@@ -412,7 +412,7 @@ impl<T> ShardGuard<'_, T> {
     /// Unlocks the shard; the wheel is not touched after this.
     #[inline(always)]
     fn unlock(&self) {
-        // Release pairs with the acquire in `Shard::try_lock` (rule 1).
+        // Release pairs with the acquire in `Shard::try_lock_raw` (rule 1).
         self.shard.lock.store(UNLOCKED, Ordering::Release);
     }
 

@@ -301,7 +301,7 @@ impl<R: RawTimerState> AtomicState<R> {
 
     /// Scheduled or Queued → Cancelled, by any thread at any time.
     ///
-    /// `Some` for exactly one caller per generation, and then the handler never runs. `None` if
+    /// `Some` for at most one caller per generation, and then the handler never runs. `None` if
     /// the timer has been taken, fired or cancelled, or if `generation` is of another use of the
     /// slot.
     #[inline]

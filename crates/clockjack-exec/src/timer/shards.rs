@@ -286,7 +286,7 @@ impl<T: Send> Shards<T> {
         refused
     }
 
-    /// Cancels a timer from any thread. Returns true exactly once per timer, and then it never
+    /// Cancels a timer from any thread. Returns true at most once per timer, and then it never
     /// fires.
     ///
     /// Takes no guard and frees nothing: see [`cancel_take`](Self::cancel_take) for that.

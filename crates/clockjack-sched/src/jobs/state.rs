@@ -67,7 +67,7 @@ pub enum JobState {
     /// Due and in the list of due jobs, from which no poller has taken it yet: a cancel still
     /// succeeds.
     Queued = 2,
-    /// Its handler runs.
+    /// A run has begun, or the close has ended it unheard: a cancel does not stop it any more.
     Executing = 3,
     /// Has run for the last time.
     Completed = 4,
@@ -164,7 +164,7 @@ pub(crate) enum CancelWon {
         /// guard. If false, the slot is already on the stack.
         push: bool,
     },
-    /// The job is due, sent or running: the thread that has it finds the cancelled state.
+    /// The job is due, sent or running: whoever takes it next, or ends the run, finds it cancelled.
     NotWaiting,
 }
 
@@ -413,7 +413,7 @@ impl AtomicJobState {
     /// caller must free the slot with the guard, or by [`mark_for_free`](Self::mark_for_free).
     #[must_use = "true means that the caller has to free the slot"]
     pub(crate) fn release_handles(&self, n: u32) -> bool {
-        // Acquire: as the exchange below. If these are the last handles and the slot is not on the
+        // Acquire: as the subtraction below. If these are the last handles and the slot is not on the
         // stack, no other thread changes the word any more, and freeing the slot clears it.
         let seen = self.load();
         if seen.handles() == n && !seen.has_remote_op() {

@@ -446,7 +446,7 @@ impl<P> JobTable<P> {
         self.is_overflow_reported = is_near;
     }
 
-    /// Cancels a job. Returns true exactly once, and then no run of it begins any more. False for a
+    /// Cancels a job. Returns true at most once, and then no run of it begins any more. False for a
     /// one-shot that was handed over, and for a job that is completed or cancelled.
     pub fn cancel<S: Storage<JobId>>(&mut self, wheel: &mut Wheel<JobId, S>, job: JobId) -> bool {
         let (won, payload) = self.cancel_take(wheel, job);

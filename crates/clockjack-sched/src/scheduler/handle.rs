@@ -26,7 +26,7 @@ impl Cancellable {
         Self { shard, slot, timer }
     }
 
-    /// Cancels the job. Returns true exactly once, and then no run of it begins any more. False for
+    /// Cancels the job. Returns true at most once, and then no run of it begins any more. False for
     /// a one-shot whose handler runs or has run, and for a completed or cancelled job. A periodic
     /// job can be cancelled while its handler runs, also by the handler. A
     /// [delivery](crate::PendingDelivery) that was sent can be cancelled until it is accepted.

@@ -1,4 +1,4 @@
-//! The consumer's side: rules 3, 5 to 9, 11 and 12 of the [protocol](super).
+//! The consumer's side of the [protocol](super): taking values, going idle, and freeing memory.
 #![expect(unsafe_code, reason = "only the consumer takes values and frees blocks")]
 
 use alloc::boxed::Box;

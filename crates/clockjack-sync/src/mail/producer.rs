@@ -1,4 +1,4 @@
-//! The producers' side: claims and their use, rules 1 to 4 and 9 to 11 of the [protocol](super).
+//! The producers' side of the [protocol](super): claims, their use, and late pushes.
 #![expect(unsafe_code, reason = "a claim is the right to write a slot")]
 
 use alloc::boxed::Box;
