@@ -15,8 +15,8 @@
 //!
 //! A thread that has put a task where others can find it then checks whether a worker has to be
 //! woken for it ([`Idle`]). The LIFO slot is the exception: its worker takes that task next, except
-//! after several such polls in a row, when the ring has its turn. If the worker does not come to it,
-//! because its current poll does not return, the watchdog finds the task.
+//! after several such polls in a row, when the ring has its turn. If the worker does not take the
+//! task, because its current poll does not return, the watchdog finds it.
 #![expect(unsafe_code, reason = "polls cells of unknown type as their only runner")]
 
 pub mod executor_ref;

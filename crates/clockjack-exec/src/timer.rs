@@ -123,8 +123,8 @@ pub(crate) fn arm(
 ///
 /// # Cancellation
 ///
-/// Dropping it cancels its timer. If the timer is fired by another thread at that moment, the task may
-/// be polled once without a cause.
+/// Dropping it cancels its timer. If another thread fires the timer at that moment, the task may be
+/// polled once without a cause.
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
     handle: Option<Handle>,

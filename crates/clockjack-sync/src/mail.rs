@@ -38,7 +38,8 @@
 //! # Protocol
 //!
 //! Roles: *producers* (any number), one *consumer*; *closers* and *readers* (any thread). How the
-//! consumer is woken: rules 1, 3, 12 and 13. Memory: rules 2 and 4 to 7. Order and room: the others.
+//! consumer is woken: rules 1, 3, 12 and 13. Memory: rules 2 and 4 to 7. Order and room: the other
+//! rules.
 //!
 //! ```text
 //!   tail   [position | inline | waiters | level | generation | closed | notified | parked | idle]

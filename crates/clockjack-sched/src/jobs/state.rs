@@ -164,7 +164,8 @@ pub(crate) enum CancelWon {
         /// guard. If false, the slot is already on the stack.
         push: bool,
     },
-    /// The job is due, sent or running: whoever takes it next, or ends the run, finds it cancelled.
+    /// The job is due, sent or running: the thread that takes it next, or ends the run, finds it
+    /// cancelled.
     NotWaiting,
 }
 
@@ -413,8 +414,8 @@ impl AtomicJobState {
     /// caller must free the slot with the guard, or by [`mark_for_free`](Self::mark_for_free).
     #[must_use = "true means that the caller has to free the slot"]
     pub(crate) fn release_handles(&self, n: u32) -> bool {
-        // Acquire: as the subtraction below. If these are the last handles and the slot is not on the
-        // stack, no other thread changes the word any more, and freeing the slot clears it.
+        // Acquire: as the subtraction below. If these are the last handles and the slot is not on
+        // the stack, no other thread changes the word any more, and freeing the slot clears it.
         let seen = self.load();
         if seen.handles() == n && !seen.has_remote_op() {
             return true;

@@ -3,9 +3,9 @@
 //! # How an epoch commits
 //!
 //! A *commit* makes a published value visible to its reader: it moves the value from the outbox of
-//! the publisher into the channel of the reader. Components never write to channels themselves. There
-//! is no instant at which a whole epoch commits: it is atomic because nobody reads a channel before
-//! everybody who writes to it in this epoch has finished.
+//! the publisher into the channel of the reader. Components never write to channels themselves.
+//! There is no instant at which a whole epoch commits: the epoch is atomic because nobody reads a
+//! channel before everybody who writes to it in this epoch has finished.
 //!
 //! 1. **Stage.** A component publishes into its own outbox, which no other component reads. If its
 //!    call fails, everything that the call has staged is discarded.
@@ -39,8 +39,8 @@
 //! * A call fails: what it has staged is discarded. The policy of the component decides whether the
 //!   run goes on (`node.rs`); if so, the epoch commits everything else.
 //! * A member of a loop fails: see [`loops`](super::loops).
-//! * A failure ends the run: as above; the log of the epoch ends with an `X`, and what the epoch has
-//!   deferred is never committed.
+//! * A failure ends the run: as above; the log of the epoch ends with an `X`, and what the epoch
+//!   has deferred is never committed.
 //! * A panic outside of a call, for example while a value is encoded: the run ends, and the epoch
 //!   leaves no entry in the log.
 //!

@@ -4,17 +4,17 @@
 //! Publications between members become visible as the mode says: at once (`gauss_seidel`), or after
 //! the iteration (`jacobi`). Immediate publications to other regions are held until the loop ends,
 //! and then committed or discarded. Those of other kinds wait for the next epoch as everywhere; a
-//! loop that discards its outputs discards those of this epoch too. An iteration in which no member was ready is not
-//! counted, and ends the loop. The members of a `jacobi` loop on a pool of several threads may run
-//! at the same time ([`members`](super::members)).
+//! loop that discards its outputs discards those of this epoch too. An iteration in which no member
+//! was ready is not counted, and ends the loop. The members of a `jacobi` loop on a pool of several
+//! threads may run at the same time ([`members`](super::members)).
 //!
 //! The loop types add to this:
 //!
 //! * `fixed_point` ends when an iteration has published the same values as the previous one.
 //! * `solver_iteration` may discard its outputs if it has not converged.
 //! * `transaction` is all or nothing: when a member fails, nothing that any member has published or
-//!   written in this epoch becomes visible outside the loop, the commit log has none of it, and each
-//!   member that provides snapshots gets its previous state back ([`Rollback`]).
+//!   written in this epoch becomes visible outside the loop, the commit log has none of it, and
+//!   each member that provides snapshots gets its previous state back ([`Rollback`]).
 //! * `coalesced_event` calls a member once for all messages, with the newest of each input: its
 //!   triggers are built that way when the graph is wired.
 //! * `async_task` makes one iteration per epoch and continues in the next; its immediate outputs

@@ -1,7 +1,7 @@
 //! The commit log: every message that was committed to a channel, in compiled order; values from
-//! outside in the order of their arrival. Writes to the blackboard have no entries: they follow from
-//! the messages. Equal runs have equal logs, byte for byte. The head of `epoch.rs`
-//! explains how an epoch commits.
+//! outside in the order of their arrival. Writes to the blackboard have no entries: they follow
+//! from the messages. Equal runs have equal logs, byte for byte. The head of `epoch.rs` explains
+//! how an epoch commits.
 //!
 //! Each epoch domain has its own log. The log contains everything that the results of the domain
 //! depend on, besides the graph and the seed: the times of its epochs, and what came from outside
