@@ -85,6 +85,7 @@
 
 mod budget;
 pub(crate) mod children;
+mod counting_slot;
 pub(crate) mod envelope;
 pub(crate) mod group;
 pub(crate) mod header;

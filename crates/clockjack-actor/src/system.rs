@@ -417,7 +417,7 @@ impl SystemInner {
         // Release: publishes everything that was allocated before.
         self.is_sealed.store(true, Release);
         self.hub.seal();
-        self.flush_refusals();
+        self.report_refusals();
         let guardians = self.guardians();
         for actor in guardians.iter().flat_map(|guardians| spawn::descendants(&guardians.root)) {
             actor.parent_link_or_new();
@@ -623,7 +623,7 @@ impl SystemInner {
     /// Called when the last actor has stopped.
     pub(crate) fn root_stopped(&self) {
         let guardians = self.guardians.with(Option::take);
-        self.flush_refusals();
+        self.report_refusals();
         self.events.close();
         self.receptionist.close();
         let notice = self.termination.root_stopped();

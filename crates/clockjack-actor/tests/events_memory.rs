@@ -102,3 +102,34 @@ fn a_refused_tell_in_a_sealed_system_frees_no_path_that_was_kept_before_the_seal
         assert_eq!((counts.allocations, counts.frees), (0, 0), "the {n}th refused message");
     }
 }
+
+#[test]
+fn a_refused_tell_neither_allocates_nor_frees_although_there_is_a_listener() {
+    let (mut root, _) = start(ActorSystem::builder("t").on_refusals(|_, _| ()));
+    let full: ActorRef<u32> =
+        root.spawn("full", Props::new(|| Sink).mailbox(Mailbox::bounded(1))).unwrap();
+    root.run_until_idle();
+    full.tell(0).unwrap();
+    let refused = |n| {
+        let (sent, counts) = COUNTING.during(|| full.tell(n));
+        sent.unwrap_err();
+        assert_eq!((counts.allocations, counts.frees), (0, 0), "the {n}th refused message");
+    };
+    // The first one has a report scheduled.
+    (1..=4).for_each(&refused);
+    // Later ones find the window full of mailboxes that are gone, and whose paths nobody else has.
+    for n in 0..40 {
+        let name = format!("a-name-that-needs-memory-of-its-own-{n}");
+        let gone: ActorRef<u32> =
+            root.spawn(&name, Props::new(|| Sink).mailbox(Mailbox::bounded(1))).unwrap();
+        root.run_until_idle();
+        gone.tell(0).unwrap();
+        let (sent, counts) = COUNTING.during(|| (0..9).try_for_each(|n| gone.tell(n)));
+        sent.unwrap_err();
+        assert_eq!((counts.allocations, counts.frees), (0, 0), "{name}");
+        root.system().stop(&gone).unwrap();
+        root.run_until_idle();
+    }
+    full.tell(0).unwrap();
+    (5..=64).for_each(&refused);
+}

@@ -14,12 +14,16 @@ mod alarm;
 mod ask;
 #[path = "support/clockwork.rs"]
 mod clockwork;
+#[path = "loom/counting_slot.rs"]
+mod counting_slot_models;
 #[path = "loom/listed_filter.rs"]
 mod listed_models;
 #[path = "loom/pair.rs"]
 mod pair;
 #[path = "loom/ready.rs"]
 mod ready_models;
+#[path = "loom/refusals.rs"]
+mod refusal_models;
 #[path = "loom/reusable_node.rs"]
 mod reusable_node_models;
 #[path = "loom/saturated_count.rs"]
@@ -28,8 +32,15 @@ mod saturated_count_models;
 mod send;
 
 /// The part under test, which knows nothing of actors.
+#[path = "../src/cell/counting_slot.rs"]
+mod counting_slot;
+/// The part under test, which knows nothing of actors.
 #[path = "../src/system/listed_filter.rs"]
 mod listed_filter;
+/// The part under test, which knows nothing of actors.
+#[expect(dead_code, reason = "the models use what the races are about")]
+#[path = "../src/system/refusals/window.rs"]
+mod refusal_window;
 /// The part under test, which knows nothing of actors.
 #[path = "../src/mailbox/reusable_node.rs"]
 mod reusable_node;

@@ -496,9 +496,7 @@ impl<M: 'static> ActorRef<M> {
         }
     }
 
-    /// How many messages were returned to their senders because the mailbox was full. On small
-    /// processors, and in a sealed system for actors that were started before, this is a lower
-    /// bound.
+    /// How many messages were returned to their senders because the mailbox was full.
     #[must_use]
     pub fn refused(&self) -> usize {
         self.any().refused()

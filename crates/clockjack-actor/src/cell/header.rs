@@ -4,7 +4,8 @@
 //! # Flags
 //!
 //! ```text
-//!  31..16  suspended (a count)   14 SATURATED  13 MAILBOX_FULL  12 EVENTS
+//!  31..16  suspended (a count)
+//!  15 REFUSALS         14 SATURATED  13 MAILBOX_FULL  12 EVENTS
 //!  11 STOP_WHEN_IDLE    8 FAILED     5 RESTART    2 FUTURES
 //!  10 PREPARE           7 WAITERS    4 RESUME     1 CHILD_STOPPED
 //!   9 WOKEN             6 STOPPED    3 STOP       0 SYSTEM_QUEUE
@@ -37,6 +38,8 @@
 //!   Never cleared.
 //! * EVENTS: events of the [event stream](crate::EventStream) wait until this actor, a subscriber,
 //!   has room for them, or until a thread drops them.
+//! * REFUSALS: of the root only: mailboxes have refused messages, which the root is to
+//!   [report](crate::system).
 //! * PREPARE: the system is sealed, so what may be needed later is to be allocated now.
 //! * suspended: how many times the parent or a host has suspended the actor.
 //!
@@ -71,7 +74,7 @@ use clockjack_sync::{
 
 use crate::{
     ActorPath, Overflow,
-    cell::children::Children,
+    cell::{children::Children, counting_slot::CountingSlot},
     mailbox::system_queue::{
         ChildReport, InternalMessage, ParentLink, PreallocatedNode, SupervisionCommand,
         SystemQueue, TimerEvent,
@@ -98,11 +101,13 @@ pub(crate) const EVENTS: u32 = 1 << 12;
 pub(crate) const MAILBOX_FULL: u32 = 1 << 13;
 /// The mailbox counts as saturated; only the runner sets and clears it.
 pub(crate) const SATURATED: u32 = 1 << 14;
+/// The root is to report refused messages.
+pub(crate) const REFUSALS: u32 = 1 << 15;
 pub(crate) const SUSPEND_ONE: u32 = 1 << 16;
 
 /// The flags that the runner clears when it reads them.
 const ONE_SHOT: u32 =
-    PREPARE | WOKEN | SYSTEM_QUEUE | CHILD_STOPPED | FUTURES | RESUME | RESTART | EVENTS;
+    PREPARE | WOKEN | SYSTEM_QUEUE | CHILD_STOPPED | FUTURES | RESUME | RESTART | EVENTS | REFUSALS;
 
 /// A cell at this depth or deeper does not drop its parent within its own drop, because each level
 /// would take a part of the stack.
@@ -131,8 +136,9 @@ pub(crate) struct ActorHeader {
     /// None for the root.
     pub(crate) parent: Option<AnyActor>,
     children: AtomicPtr<SpinLock<Children>>,
-    /// State that only few actors have; allocated on first use.
-    rare: AtomicPtr<RareShared>,
+    /// State that only few actors have, allocated on first use; counts the messages that the full
+    /// mailbox has returned to their senders.
+    rare: CountingSlot<RareShared>,
     /// Lives as long as the cell of the root, which each cell keeps alive through its parents.
     system: NonNull<SystemInner>,
 }
@@ -142,11 +148,19 @@ struct RareShared {
     parent_link: ParentLink,
     /// The senders that wait for room in the mailbox; allocated for the first one.
     waiters: AtomicPtr<Box<dyn WaitList>>,
-    /// How many messages the full mailbox has returned to their senders.
-    refused: Counter,
     restarts: Counter,
     /// Between the begin and the end of a restart; for displays only.
     is_restarting: AtomicBool,
+}
+
+impl Drop for RareShared {
+    fn drop(&mut self) {
+        let waiters = self.waiters.load(Relaxed);
+        if !waiters.is_null() {
+            // SAFETY: it came from a box, and the cell is gone.
+            drop(unsafe { Box::from_raw(waiters) });
+        }
+    }
 }
 
 // SAFETY: the system is shared. Messages in the list of waiters are inserted and removed by
@@ -178,7 +192,7 @@ impl ActorHeader {
             path: OwnPath::new(path),
             parent,
             children: AtomicPtr::new(ptr::null_mut()),
-            rare: AtomicPtr::new(ptr::null_mut()),
+            rare: CountingSlot::new(),
             system,
         }
     }
@@ -316,34 +330,16 @@ unsafe fn children_at<'a>(children: *mut SpinLock<Children>) -> Option<&'a SpinL
 
 impl ActorHeader {
     fn rare(&self) -> Option<&RareShared> {
-        // Acquire: pairs with `rare_or_new`.
-        let rare = self.rare.load(Acquire);
-        // SAFETY: it is not freed before the cell.
-        unsafe { rare.as_ref() }
+        self.rare.get()
     }
 
     fn rare_or_new(&self) -> &RareShared {
-        if let Some(rare) = self.rare() {
-            return rare;
-        }
-        let made = Box::into_raw(Box::new(RareShared {
+        self.rare.get_or_insert_with(|| RareShared {
             parent_link: ParentLink::new(),
             waiters: AtomicPtr::new(ptr::null_mut()),
-            refused: Counter::new(),
             restarts: Counter::new(),
             is_restarting: AtomicBool::new(false),
-        }));
-        // Release: publishes the new allocation; pairs with `rare`.
-        match self.rare.compare_exchange(ptr::null_mut(), made, AcqRel, Acquire) {
-            // SAFETY: the cell owns it now, and frees it in its drop.
-            Ok(_) => unsafe { &*made },
-            Err(others) => {
-                // SAFETY: no other thread has seen it.
-                drop(unsafe { Box::from_raw(made) });
-                // SAFETY: as in `rare`.
-                unsafe { &*others }
-            }
-        }
+        })
     }
 
     /// The link between this actor and its parent; none if it was never used.
@@ -355,18 +351,14 @@ impl ActorHeader {
         &self.rare_or_new().parent_link
     }
 
-    /// Counts a message that was refused because the mailbox is full. Without `may_allocate`, only
-    /// an actor that has rare state counts it.
-    pub(crate) fn count_refused(&self, may_allocate: bool) {
-        let rare = if may_allocate { Some(self.rare_or_new()) } else { self.rare() };
-        if let Some(rare) = rare {
-            rare.refused.increment();
-        }
+    /// Counts a message that was refused because the mailbox is full. Interrupts may call it.
+    pub(crate) fn count_refused(&self) {
+        self.rare.count();
     }
 
     /// How many messages were refused because the mailbox was full.
     pub(crate) fn refused(&self) -> usize {
-        self.rare().map_or(0, |rare| rare.refused.get())
+        self.rare.n_counted()
     }
 
     /// Counts a restart of the actor. For the runner.
@@ -422,7 +414,7 @@ impl ActorHeader {
 
 impl Drop for ActorHeader {
     fn drop(&mut self) {
-        self.drop_rare();
+        self.rare.clear();
         drop(self.take_stopped_children());
         self.drop_children();
         let is_deep = self.path.is_deeper_than(DEFERRED_DROP_DEPTH);
@@ -440,20 +432,6 @@ impl Drop for ActorHeader {
 }
 
 impl ActorHeader {
-    fn drop_rare(&mut self) {
-        let rare = self.rare.load(Relaxed);
-        if rare.is_null() {
-            return;
-        }
-        // SAFETY: it came from a box, and the cell is gone.
-        let rare = unsafe { Box::from_raw(rare) };
-        let waiters = rare.waiters.load(Relaxed);
-        if !waiters.is_null() {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(waiters) });
-        }
-    }
-
     fn drop_children(&mut self) {
         let children = self.children.load(Relaxed);
         if !children.is_null() && children != CLOSED {

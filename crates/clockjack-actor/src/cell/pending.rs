@@ -15,8 +15,9 @@ use crate::{
     cell::{
         envelope::Envelope,
         header::{
-            ActorHeader, CHILD_STOPPED, EVENTS, FUTURES, MAILBOX_FULL, PREPARE, RESTART, RESUME,
-            SATURATED, STOP, STOP_WHEN_IDLE, SUSPEND_ONE, SYSTEM_QUEUE, SystemSend, WAITERS,
+            ActorHeader, CHILD_STOPPED, EVENTS, FUTURES, MAILBOX_FULL, PREPARE, REFUSALS, RESTART,
+            RESUME, SATURATED, STOP, STOP_WHEN_IDLE, SUSPEND_ONE, SYSTEM_QUEUE, SystemSend,
+            WAITERS,
         },
     },
     events::DeadLetterReason,
@@ -82,6 +83,9 @@ impl dyn CellVTable + '_ {
         }
         if flags & EVENTS != 0 {
             header.system().events().serve(poll.pid());
+        }
+        if flags & REFUSALS != 0 {
+            header.system().serve_refusals();
         }
         loop {
             match self.status().stage {

@@ -10,7 +10,7 @@ use std::{
 use clockjack_rt::{
     Runtime,
     actor::{
-        Actor, ActorSystem, Context, DispatcherConfig, Failure, Next, Props, RootContext,
+        Actor, ActorSystem, Context, DispatcherConfig, Failure, Mailbox, Next, Props, RootContext,
         RootFailure, Scope, StartError, StaticError, Strategy, SystemBuilder,
         observe::{
             Event, Record,
@@ -23,7 +23,7 @@ use clockjack_rt::{
 use clockjack_testing::toolbox::ByHand;
 use clockjack_time::{ManualClock, Resolution};
 
-use crate::{LONG, Log, start_with};
+use crate::{LONG, Log, in_time::ShutdownInTime as _, start_with};
 
 /// A system on one thread, and the hand of its clock.
 fn on_one(builder: SystemBuilder) -> Result<(RootContext, Arc<ManualClock>), StartError> {
@@ -193,4 +193,29 @@ fn an_observer_of_the_root_comes_first_and_may_panic() {
     }
     let once = ["observed Some(7)", "told out of paper"];
     assert_eq!(log.lines(), [once, once].concat());
+}
+
+#[test]
+fn a_listener_of_refusals_is_not_called_on_the_thread_of_the_sender() {
+    let (sender, receiver) = mpsc::channel();
+    let builder = ActorSystem::builder("t").on_refusals(move |_, refusals| {
+        _ = sender.send((thread::current().id(), refusals.refused));
+    });
+    // One worker is blocked, and the other one can report.
+    let rt = start_with(builder, 2);
+    // No job can report.
+    rt.system().scheduler().jobs().shutdown();
+    let (gate, opened) = mpsc::channel::<()>();
+    let opened = Arc::new(Mutex::new(opened));
+    let props = Props::from_fn(move |_, (): ()| {
+        _ = opened.lock().unwrap().recv();
+        Ok(Next::Stay)
+    });
+    let busy = rt.spawn("busy", props.mailbox(Mailbox::bounded(1))).unwrap();
+    while busy.tell(()).is_ok() {}
+    let (thread, refused) = receiver.recv_timeout(LONG).unwrap();
+    assert_ne!(thread, thread::current().id());
+    assert_eq!(refused, 1);
+    drop(gate);
+    assert!(rt.shutdown_in_time(LONG).is_clean());
 }

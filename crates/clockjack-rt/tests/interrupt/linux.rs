@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "signals are an interface of C")]
 
 use core::{
+    cell::Cell,
     future::pending,
     sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
     time::Duration,
@@ -29,22 +30,64 @@ const SIGNALS: u32 = 1_500;
 /// Reached only if a signal handler hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The actor that the signal handler sends to.
-static FULL: OnceLock<ActorRef<u32>> = OnceLock::new();
-static N_HANDLED: AtomicU32 = AtomicU32::new(0);
-/// Allocations and frees in the signal handler.
-static REQUESTS: AtomicU64 = AtomicU64::new(0);
+/// What the signals of one thread are about.
+struct Scene {
+    /// The actor that the signal handler sends to.
+    full: OnceLock<ActorRef<u32>>,
+    n_handled: AtomicU32,
+    n_refused: AtomicU32,
+    /// Allocations and frees in the signal handler.
+    requests: AtomicU64,
+}
+
+impl Scene {
+    const fn new() -> Self {
+        Self {
+            full: OnceLock::new(),
+            n_handled: AtomicU32::new(0),
+            n_refused: AtomicU32::new(0),
+            requests: AtomicU64::new(0),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.n_handled.load(SeqCst) == SIGNALS
+    }
+
+    /// The handler of a signal.
+    fn send(&self) {
+        if self.is_over() {
+            return;
+        }
+        if let Some(full) = self.full.get() {
+            let (sent, counts) = COUNTING.during(|| full.tell(0));
+            self.n_refused.fetch_add(u32::from(sent.is_err()), SeqCst);
+            self.requests.fetch_add(counts.allocations + counts.frees, SeqCst);
+        }
+        self.n_handled.fetch_add(1, SeqCst);
+    }
+}
+
+thread_local! {
+    static SCENE: Cell<Option<&'static Scene>> = const { Cell::new(None) };
+}
 
 extern "C" fn on_signal(_: libc::c_int) {
-    if N_HANDLED.load(SeqCst) == SIGNALS {
-        return;
+    if let Some(scene) = SCENE.get() {
+        scene.send();
     }
-    if let Some(full) = FULL.get() {
-        let (sent, counts) = COUNTING.during(|| full.tell(0));
-        assert!(sent.is_ok(), "it drops the newest");
-        REQUESTS.fetch_add(counts.allocations + counts.frees, SeqCst);
+}
+
+/// Takes one message, and then waits for ever, so that its mailbox stays full.
+struct Deaf;
+
+impl Actor for Deaf {
+    type Msg = u32;
+
+    fn receive(&mut self, cx: &mut Context<'_, Self>, _: u32) -> Result<Next, Failure> {
+        cx.wait(pending(), |_, _, ()| Ok(Next::Stay))?;
+        Ok(Next::Stay)
     }
-    N_HANDLED.fetch_add(1, SeqCst);
 }
 
 /// Counts what it receives.
@@ -84,7 +127,8 @@ fn listener(root: &mut RootContext, name: &str, is_deaf: bool) -> ActorRef<Syste
 struct Signals(libc::timer_t);
 
 impl Signals {
-    fn start() -> Self {
+    fn start(scene: &'static Scene) -> Self {
+        SCENE.set(Some(scene));
         // SAFETY: the handler touches atomics, and sends a message, which is what the test is
         // about.
         let before = unsafe { libc::signal(libc::SIGUSR1, on_signal as *const () as usize) };
@@ -105,7 +149,7 @@ impl Signals {
         let times = libc::itimerspec { it_interval: apart, it_value: apart };
         // SAFETY: the timer was made above, and the times are a local.
         assert_eq!(unsafe { libc::timer_settime(timer, 0, &times, core::ptr::null_mut()) }, 0);
-        thread::spawn(abort_if_it_hangs);
+        thread::spawn(|| abort_if_it_hangs(scene));
         Self(timer)
     }
 }
@@ -118,10 +162,10 @@ impl Drop for Signals {
 }
 
 #[expect(clippy::print_stderr, reason = "a hanging handler cannot fail its test")]
-fn abort_if_it_hangs() {
+fn abort_if_it_hangs(scene: &Scene) {
     let (mut seen, mut since) = (0, Instant::now());
     while seen < SIGNALS {
-        let now = N_HANDLED.load(SeqCst);
+        let now = scene.n_handled.load(SeqCst);
         if now != seen {
             (seen, since) = (now, Instant::now());
         }
@@ -135,6 +179,7 @@ fn abort_if_it_hangs() {
 
 #[test]
 fn a_tell_from_a_signal_handler_neither_hangs_nor_uses_the_heap() {
+    static SCENE: Scene = Scene::new();
     let (host, _clock) = ByHand::new(Resolution::MILLI);
     let mut root = RootContext::new(host, ActorSystem::builder("t")).unwrap();
     let n_taken = Arc::<AtomicU32>::default();
@@ -162,10 +207,10 @@ fn a_tell_from_a_signal_handler_neither_hangs_nor_uses_the_heap() {
     // From now on mailboxes have all their memory.
     root.seal();
     root.run_until_idle();
-    assert!(FULL.set(full.clone()).is_ok());
-    let signals = Signals::start();
+    assert!(SCENE.full.set(full.clone()).is_ok());
+    let signals = Signals::start(&SCENE);
     let mut n_told = 1;
-    while N_HANDLED.load(SeqCst) < SIGNALS {
+    while !SCENE.is_over() {
         if let Some(gone) = gone.pop() {
             gone.tell_or_dead_letter(0);
             n_told += 1;
@@ -180,8 +225,58 @@ fn a_tell_from_a_signal_handler_neither_hangs_nor_uses_the_heap() {
     }
     drop(signals);
     root.run_until_idle();
-    assert_eq!(REQUESTS.load(SeqCst), 0, "requests to the allocator in a signal handler");
+    assert_eq!(SCENE.n_refused.load(SeqCst), 0, "it drops the newest");
+    assert_eq!(SCENE.requests.load(SeqCst), 0, "requests to the allocator in a signal handler");
     let n_letters = root.system().metrics().dead_letters_total();
-    let n_told = n_told + N_HANDLED.load(SeqCst) as usize;
+    let n_told = n_told + SCENE.n_handled.load(SeqCst) as usize;
     assert_eq!(n_taken.load(SeqCst) as usize + n_letters, n_told, "each message has one end");
+}
+
+/// In a system that allocates, whose refused messages are reported by jobs: as a runtime with its
+/// log does.
+#[test]
+fn a_refused_tell_from_a_signal_handler_neither_hangs_nor_uses_the_heap() {
+    static SCENE: Scene = Scene::new();
+    let n_reported = Arc::<AtomicU64>::default();
+    let reported = Arc::clone(&n_reported);
+    let builder = ActorSystem::builder("t").on_refusals(move |_, refusals| {
+        reported.fetch_add(refusals.total, SeqCst);
+    });
+    let (host, clock) = ByHand::new(Resolution::MILLI);
+    let mut root = RootContext::new(host, builder).unwrap();
+    let deaf = || Props::new(|| Deaf).mailbox(Mailbox::bounded(1));
+    let full = root.spawn("full", deaf()).unwrap();
+    // One is taken, another is in the mailbox.
+    for n in 0..2 {
+        full.tell(n).unwrap();
+        root.run_until_idle();
+    }
+    assert!(SCENE.full.set(full.clone()).is_ok());
+    let signals = Signals::start(&SCENE);
+    let (mut n_refused, mut n) = (0, 0);
+    while !SCENE.is_over() {
+        // The lock of the window, and paths that only the window refers to.
+        n += 1;
+        let other = root.spawn(&format!("a-name-with-memory-{n}"), deaf()).unwrap();
+        for actor in [&other, &full] {
+            n_refused += (0..16).filter(|_| actor.tell(0).is_err()).count();
+        }
+        root.system().stop(&other).unwrap();
+        drop(other);
+        root.run_until_idle();
+        // A report is scheduled, and later made.
+        clock.advance(Duration::from_secs(3600));
+        root.run_until_idle();
+    }
+    drop(signals);
+    assert_eq!(SCENE.requests.load(SeqCst), 0, "requests to the allocator in a signal handler");
+    let by_handler = SCENE.n_refused.load(SeqCst) as usize;
+    assert_eq!(by_handler, SIGNALS as usize, "the mailbox is always full");
+    assert_eq!(root.system().metrics().refused_full, n_refused + by_handler);
+    let end = root.system().shutdown();
+    root.run_until_idle();
+    assert!(end.report().is_some());
+    let n_reported = n_reported.load(SeqCst) as usize;
+    // A handler that has interrupted the holder of the window's lock leaves the window as it is.
+    assert!((n_refused..=n_refused + by_handler).contains(&n_reported), "{n_reported}");
 }
