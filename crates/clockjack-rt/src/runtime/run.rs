@@ -18,10 +18,9 @@ use crate::{
     sleep,
 };
 
-/// The handles to the system that the runtime itself has during a run: its own, that of its
-/// metrics (one for all clones), that of the watchdog for stuck handlers, and that of the future
-/// that waits for the termination.
-const OWN_HANDLES: usize = 4;
+/// The handles to the system that the host itself has during a run: what else it needs the system
+/// for has uncounted ones.
+const OWN_HANDLES: usize = 1;
 
 /// How often a run without top-level actors checks whether another handle to the system still
 /// exists. The drop of a handle wakes nobody.
