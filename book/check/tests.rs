@@ -48,6 +48,17 @@ fn every_chapter_is_in_the_table_of_contents_and_the_table_names_no_other() {
 }
 
 #[test]
+fn the_page_about_deployment_shows_the_files_that_the_template_has() {
+    let page = read("book/src/how-to/deploy.md");
+    for (language, file) in [("ini", "deploy/systemd.service"), ("dockerfile", "Dockerfile")] {
+        let file = read(&format!("crates/clockjack-cli/src/init/templates/service/{file}"));
+        let file = file.replace("{{name}}", "night-watch").replace("{{docker-clockjack}}", "");
+        assert!(!file.contains("{{"), "a place of the template that this test does not know");
+        assert!(page.contains(&format!("```{language}\n{file}```")), "the page differs:\n{file}");
+    }
+}
+
+#[test]
 fn every_chapter_with_rust_in_it_is_tested() {
     let tested = read("book/check/chapters.rs");
     for path in markdown_below("book/src").expect("it can be read") {

@@ -14,6 +14,7 @@ mod saturated_count;
 mod shutdown;
 mod stop_waiters;
 mod termination;
+mod uncounted;
 
 use alloc::{boxed::Box, string::ToString as _, vec::Vec};
 use core::{
@@ -47,6 +48,7 @@ pub use self::{
     shutdown::ShutdownTask,
     stop_waiters::Stopped,
     termination::{Termination, TerminationReport},
+    uncounted::UncountedSystem,
 };
 use crate::{
     ActorError, ActorPath, ActorRef, Directive, EventKinds, FailureEventHub, FailureInfo,
@@ -63,7 +65,7 @@ use crate::{
         DeadLetter, DeadLetterReason, EventStream, Lifecycle, LifecycleStep, RootFailure,
         SystemEvent,
     },
-    mailbox::dead_letters::{self, DeadLetterInfo},
+    mailbox::dead_letters,
     room::{Segments, with_room},
     shutdown::Reason,
 };
@@ -114,7 +116,7 @@ pub(crate) struct SystemInner {
     handles: AtomicUsize,
     /// The dead-letter reference. It keeps this structure alive, so it is dropped with the last
     /// handle or after the last actor, whichever comes later.
-    dead_letters: SpinLock<Option<ActorRef<DeadLetterInfo>>>,
+    dead_letters: SpinLock<uncounted::DeadLetters>,
     is_sealed: AtomicBool,
     dispatchers: dispatchers::Dispatchers,
     saturated: saturated_count::SaturatedCount,
@@ -299,7 +301,7 @@ impl ActorSystem {
     /// reason](DeadLetterReason::Addressed). The message is dropped by the sender.
     #[must_use]
     pub fn dead_letters<M: 'static>(&self) -> ActorRef<M> {
-        let dead_letters = self.0.dead_letters.with(|dead_letters| dead_letters.clone());
+        let dead_letters = self.0.dead_letters.with(|place| place.address.clone());
         dead_letters::address(&dead_letters.expect("present while there is a handle"))
     }
 
@@ -330,7 +332,7 @@ impl ActorSystem {
 
     /// Returns a future that completes when the system has terminated, for whatever reason.
     pub fn when_terminated(&self) -> Termination {
-        Termination::new(self.clone())
+        Termination::new(self.0.clone())
     }
 
     pub(crate) fn inner(&self) -> &SystemInner {
@@ -632,7 +634,7 @@ impl SystemInner {
         // sees the other and drops the dead-letter reference.
         let before = self.handles.fetch_or(TERMINATED, AcqRel);
         if before < HANDLE {
-            drop(self.dead_letters.with(Option::take));
+            drop(self.dead_letters.with(uncounted::DeadLetters::take));
         }
         drop(guardians);
     }
@@ -702,7 +704,7 @@ impl Drop for ActorSystem {
         // sees the other and drops the dead-letter reference.
         let before = self.0.handles.fetch_sub(HANDLE, AcqRel);
         if before == HANDLE | TERMINATED {
-            drop(self.0.dead_letters.with(Option::take));
+            drop(self.0.dead_letters.with(uncounted::DeadLetters::take));
         }
     }
 }

@@ -459,6 +459,35 @@ fn a_root_context_that_is_dropped_leaves_nothing_behind() {
     assert_eq!(Arc::strong_count(&counter), 1, "shut down");
 }
 
+#[test]
+fn a_handle_that_is_not_counted_is_of_use_after_the_end_and_leaves_nothing_behind() {
+    let counter = Arc::new(());
+    let root = full(&counter);
+    let n_handles = root.system().n_handles();
+    let (observer, other) = (root.system().uncounted(), root.system().uncounted());
+    let waiting = root.system().when_terminated();
+    assert_eq!(root.system().n_handles(), n_handles, "none of them can start an actor");
+    drop(root);
+    assert!(waiting.report().is_some());
+    drop((waiting, other.clone(), other));
+    observer.dead_letters().tell(1_u8).unwrap_err();
+    // The last handle of all is a counted one, and then an uncounted one.
+    let counted = ActorSystem::clone(&observer);
+    drop(observer);
+    counted.dead_letters().tell(1_u8).unwrap_err();
+    let observer = counted.uncounted();
+    drop(counted);
+    observer.dead_letters().tell(1_u8).unwrap_err();
+    assert_ne!(Arc::strong_count(&counter), 1);
+    drop(observer);
+    assert_eq!(Arc::strong_count(&counter), 1, "the system outlived its handles");
+
+    let root = full(&counter);
+    drop(root.system().uncounted());
+    drop(root);
+    assert_eq!(Arc::strong_count(&counter), 1, "the last actor stopped last");
+}
+
 struct Bad;
 
 impl Wake for Bad {

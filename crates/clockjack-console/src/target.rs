@@ -3,7 +3,7 @@
 use core::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clockjack_actor::ActorSystem;
+use clockjack_actor::{ActorSystem, system::UncountedSystem};
 use clockjack_exec::Handle;
 use clockjack_graph::{GraphRun, Stopper};
 use clockjack_rt::{BlockingStats, Runtime, RuntimeMetrics};
@@ -14,12 +14,14 @@ use crate::{
 };
 
 /// A system that is looked at, with its runtime if it has one, and the graphs that the program
-/// shows. Cheap to clone; all clones show the same. It does not keep the runtime running.
+/// shows. Cheap to clone; all clones show the same. It does not keep the runtime running, and
+/// [`Runtime::run`] ends in spite of it.
 #[derive(Clone)]
 pub struct Target(Arc<Inner>);
 
 struct Inner {
-    system: ActorSystem,
+    /// Uncounted: a program whose last actor has failed ends although it is looked at.
+    system: UncountedSystem,
     runtime: Option<RuntimeMetrics>,
     graphs: Mutex<Vec<(String, Stopper)>>,
     thresholds: Mutex<Thresholds>,
@@ -46,7 +48,7 @@ impl Target {
 
     fn new(system: &ActorSystem, runtime: Option<RuntimeMetrics>) -> Self {
         Self(Arc::new(Inner {
-            system: system.clone(),
+            system: system.uncounted(),
             runtime,
             graphs: Mutex::default(),
             thresholds: Mutex::default(),

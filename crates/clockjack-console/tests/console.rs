@@ -51,6 +51,27 @@ fn a_client_with_the_token_learns_who_answers() {
 }
 
 #[test]
+fn a_program_whose_last_actor_has_failed_ends_although_it_is_looked_at() {
+    let runtime = Runtime::new("house").unwrap();
+    let fails = Props::from_fn(|_cx, (): ()| Err::<(), _>(Failure::msg("out of paper")));
+    let till = runtime.spawn("till", fails).unwrap();
+    let console = Console::of(&runtime).bind(Bind::Loopback(0));
+    let console = console.health(([127, 0, 0, 1], 0).into()).open().unwrap();
+    let client = Client::connect(console.address()).unwrap();
+    // The console has subscribed to events and holds all that it ever holds.
+    let _overview: Overview = client.get(&NoQuery).unwrap();
+    let (ended, end) = mpsc::channel();
+    let run = std::thread::spawn(move || ended.send(runtime.run()));
+    till.tell(()).unwrap();
+    let report = end.recv_timeout(Duration::from_secs(60)).expect("the run ends");
+    assert_eq!(report.failure.unwrap().path.to_string(), "/user/till");
+    run.join().unwrap().unwrap();
+    let overview: Overview = client.get(&NoQuery).unwrap();
+    assert_eq!(overview.system, "house", "the console outlives the system");
+    console.close();
+}
+
+#[test]
 fn what_does_not_exist_and_what_is_invalid_are_told_apart() {
     let (_runtime, _console, client) = house();
     let nobody = ActorQuery::Path("/user/nobody".into());

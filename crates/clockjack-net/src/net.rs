@@ -119,7 +119,7 @@ impl Net {
         let membership = Membership::new(config.clone(), connect.join_number());
         let state = SharedState::new(membership.me(), membership.view.members());
         let shared = Arc::new(NetShared {
-            system: system.clone(),
+            system: system.uncounted(),
             config,
             state: SpinLock::new(state),
             metrics: Arc::new(SpinLock::new(NetMetrics::default())),

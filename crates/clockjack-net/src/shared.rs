@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::any::Any;
 
-use clockjack_actor::{ActorRef, ActorSystem, Pid};
+use clockjack_actor::{ActorRef, ActorSystem, Pid, system::UncountedSystem};
 use clockjack_sync::{Arc, spin_lock::SpinLock};
 
 use crate::{
@@ -24,7 +24,7 @@ const SWEEP_MIN: usize = 1_024;
 
 /// See the [module](self).
 pub(crate) struct NetShared {
-    pub(crate) system: ActorSystem,
+    pub(crate) system: UncountedSystem,
     pub(crate) config: NetConfig,
     pub(crate) state: SpinLock<SharedState>,
     pub(crate) metrics: Arc<SpinLock<NetMetrics>>,

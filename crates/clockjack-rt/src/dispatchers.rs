@@ -44,7 +44,7 @@ use std::{
 
 use clockjack_actor::{
     ActorSystem,
-    system::{DispatcherHost, OwnThread, PolicyAnswers, ThreadPolicy},
+    system::{DispatcherHost, OwnThread, PolicyAnswers, ThreadPolicy, UncountedSystem},
 };
 use clockjack_exec::{Commands, Handle, StartError, StuckWorker};
 use clockjack_sched::DispatcherId;
@@ -91,16 +91,16 @@ struct State {
 /// Reports handlers that do not return to the actor system. The system owns the dispatchers, so
 /// the shutdown clears this reference to break the cycle.
 #[derive(Debug, Default)]
-pub(crate) struct StuckReporter(Mutex<Option<ActorSystem>>);
+pub(crate) struct StuckReporter(Mutex<Option<UncountedSystem>>);
 
 impl StuckReporter {
-    fn set(&self, system: Option<ActorSystem>) {
+    fn set(&self, system: Option<UncountedSystem>) {
         // Drop the previous value outside the lock.
         let before = mem::replace(&mut *self.lock(), system);
         drop(before);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<ActorSystem>> {
+    fn lock(&self) -> MutexGuard<'_, Option<UncountedSystem>> {
         // No code under this lock leaves the value in an inconsistent state when it panics.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,7 +126,7 @@ impl Dispatchers {
 
     /// Reports handlers that do not return to this system, wherever they run.
     pub(crate) fn report_stuck_to(&self, system: &ActorSystem) {
-        self.stuck_reporter.set(Some(system.clone()));
+        self.stuck_reporter.set(Some(system.uncounted()));
     }
 
     fn report_stuck_of(&self, pool: &WorkerPool) {

@@ -39,7 +39,6 @@ use clockjack_actor::{
 };
 use clockjack_exec::{JoinHandle, StartError};
 
-pub(crate) use self::trace::TraceSource;
 pub use self::{
     config::RuntimeConfig,
     metrics::RuntimeMetrics,
@@ -47,6 +46,7 @@ pub use self::{
     run::RunConfig,
     trace::FlightRecording,
 };
+pub(crate) use self::{run::wait_for_end, trace::TraceSource};
 use crate::{
     BlockingHandle, OsInstant, Rejected, WorkerPool,
     dispatchers::{Dispatchers, RtDispatcherHost},
@@ -318,7 +318,7 @@ impl AllThreads {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        self.stop(self.drop_timeout);
+        drop(self.stop(self.drop_timeout));
     }
 }
 

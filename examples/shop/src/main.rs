@@ -84,6 +84,6 @@ fn run(Options { illness, is_for_browser }: Options) -> Result<(), Failure> {
     }
     // For a browser with the token, which is in the URL.
     println!("look at {}", console.url().unwrap_or_else(|| console.address().to_string()));
-    rt.run(); // until Ctrl-C or SIGTERM
-    Ok(())
+    let report = rt.run(); // until Ctrl-C or SIGTERM
+    if report.is_success() { Ok(()) } else { Err(Failure::msg(report.to_string())) }
 }

@@ -376,7 +376,7 @@ impl SystemBuilder {
             counters: super::metrics::SystemCounters::new(),
             suppressed: self.suppressed,
             handles: AtomicUsize::new(super::HANDLE),
-            dead_letters: SpinLock::new(None),
+            dead_letters: SpinLock::default(),
             is_sealed: AtomicBool::new(false),
             dispatchers,
             saturated: super::saturated_count::SaturatedCount::new(),
@@ -489,7 +489,7 @@ fn start_guardians(
             let (user, system_guardian) = (user.any().clone(), below.any().clone());
             let guardians = Guardians { root, user, system: system_guardian };
             system.0.guardians.with(|place| *place = Some(guardians));
-            system.0.dead_letters.with(|place| *place = Some(below));
+            system.0.dead_letters.with(|place| place.address = Some(below));
             Ok(())
         }
         Err(error) => {

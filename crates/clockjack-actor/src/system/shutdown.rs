@@ -99,7 +99,7 @@ impl SystemShutdown {
 /// A handle to cancel a shutdown task. Dropping the handle has no effect on the task.
 #[derive(Clone)]
 pub struct ShutdownTask {
-    system: ActorSystem,
+    system: Arc<SystemInner>,
     task: TaskHandle,
 }
 
@@ -107,7 +107,7 @@ impl ShutdownTask {
     /// Cancels the task, if its phase has not begun: the task is dropped without ever being polled.
     /// Returns whether this call has cancelled it.
     pub fn cancel(&self) -> bool {
-        self.system.inner().shutdown.phases.cancel(&self.task).is_some()
+        self.system.shutdown.phases.cancel(&self.task).is_some()
     }
 }
 
@@ -179,7 +179,7 @@ impl ActorSystem {
             return Err(ShutdownError::sealed(phase, name, task));
         }
         let task = self.0.shutdown.phases.add_task(phase, name, task)?;
-        Ok(ShutdownTask { system: self.clone(), task })
+        Ok(ShutdownTask { system: self.0.clone(), task })
     }
 
     /// Adds a task that waits until an actor has stopped. When its phase begins, the actor is sent
@@ -293,7 +293,8 @@ impl ActorSystem {
     }
 
     /// For hosts: the number of handles to this system. Only the owner of a handle, and an actor,
-    /// can start an actor.
+    /// can start an actor. What only waits for the system or observes it
+    /// ([`uncounted`](Self::uncounted)) is not counted.
     #[doc(hidden)]
     #[must_use]
     pub fn n_handles(&self) -> usize {

@@ -24,7 +24,7 @@ use core::{
 
 use clockjack_sync::{Arc, spin_lock::SpinLock, waker::AtomicWaker};
 
-use super::ActorSystem;
+use super::SystemInner;
 use crate::{
     ActorPath,
     room::with_room,
@@ -222,20 +222,20 @@ impl TerminationNotice {
 /// termination continues all the same.
 #[must_use = "await the future to wait for the termination, which proceeds without it"]
 pub struct Termination {
-    system: ActorSystem,
+    system: Arc<SystemInner>,
     /// The id of the entry in the list of waiters; 0 if there is none.
     id: u64,
 }
 
 impl Termination {
-    pub(super) fn new(system: ActorSystem) -> Self {
+    pub(super) fn new(system: Arc<SystemInner>) -> Self {
         Self { system, id: 0 }
     }
 
     /// The report, if the system has terminated.
     #[must_use]
     pub fn report(&self) -> Option<TerminationReport> {
-        self.system.inner().termination.report()
+        self.system.termination.report()
     }
 
     /// Removes the entry from the list of waiters and returns its waker, to be dropped outside of
@@ -245,7 +245,7 @@ impl Termination {
         if id == 0 {
             return None;
         }
-        self.system.inner().termination.state.with(|state| {
+        self.system.termination.state.with(|state| {
             let at = state.waiting.iter().position(|one| one.0 == id)?;
             Some(state.waiting.swap_remove(at).1)
         })
@@ -258,7 +258,7 @@ impl Future for Termination {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<TerminationReport> {
         let waker = cx.waker().clone();
         drop(self.unregister());
-        let termination = &self.system.inner().termination;
+        let termination = &self.system.termination;
         let add = |state: &mut State| match &state.report {
             Some(report) => (0, Some(report.clone()), Some(waker)),
             None => {

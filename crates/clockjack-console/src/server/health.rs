@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use clockjack_actor::ActorSystem;
+use clockjack_actor::{ActorSystem, system::UncountedSystem};
 use clockjack_rt::RuntimeMetrics;
 
 use super::ReadyFn;
@@ -18,7 +18,7 @@ use super::ReadyFn;
 /// What the probes ask.
 #[derive(Clone)]
 pub(crate) struct Health {
-    system: ActorSystem,
+    system: UncountedSystem,
     metrics: Option<RuntimeMetrics>,
     ready: Option<Arc<ReadyFn>>,
 }
@@ -29,7 +29,7 @@ impl Health {
         metrics: Option<RuntimeMetrics>,
         ready: Option<Arc<ReadyFn>>,
     ) -> Self {
-        Self { system: system.clone(), metrics, ready }
+        Self { system: system.uncounted(), metrics, ready }
     }
 
     pub(super) fn router(self) -> Router {

@@ -44,6 +44,18 @@ fn nodes_with_the_default_settings_are_different_members() {
     assert_ne!(nets[0].me().incarnation(), nets[1].me().incarnation());
 }
 
+/// A host ends a run whose last actor has failed only while nobody has a handle who could start
+/// another actor.
+#[test]
+fn a_net_does_not_count_as_a_handle_of_its_system() {
+    let node = ManualTime::start();
+    let n_handles = node.system().n_handles();
+    let net = Net::memory(node.system()).expect("it runs");
+    node.settle();
+    assert_eq!(net.members().members.len(), 1);
+    assert_eq!(node.system().n_handles(), n_handles);
+}
+
 #[test]
 fn a_node_that_leaves_and_joins_is_another_incarnation() {
     let (server, node) = (MemoryServer::new(), ManualTime::start());

@@ -12,7 +12,7 @@ mod sources;
 use core::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use clockjack_actor::ActorSystem;
+use clockjack_actor::{ActorSystem, system::UncountedSystem};
 use clockjack_exec::Handle;
 use clockjack_observe::{
     prometheus::ExportError,
@@ -63,7 +63,7 @@ use crate::{BlockingPool, BlockingStats, dispatchers::Dispatchers};
 pub struct RuntimeMetrics(Arc<Inner>);
 
 struct Inner {
-    system: ActorSystem,
+    system: UncountedSystem,
     pool: TraceSource,
     scheduler: Scheduler,
     blocking: Arc<BlockingPool>,
@@ -99,7 +99,7 @@ impl RuntimeMetrics {
         dispatchers: &Arc<Dispatchers>,
     ) -> Self {
         Self(Arc::new(Inner {
-            system: system.clone(),
+            system: system.uncounted(),
             pool: pool.trace_source(),
             scheduler: pool.scheduler().clone(),
             blocking: pool.blocking_pool(),

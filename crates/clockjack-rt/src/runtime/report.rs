@@ -9,8 +9,10 @@ use crate::{BlockingReport, ShutdownReport, Straggler, signals::StopSignal};
 
 /// What happened to every part of a [`Runtime`](crate::Runtime) during its shutdown.
 ///
-/// Its `Display` prints one line if the shutdown was clean; otherwise it names everything that was
-/// stopped by force, dropped or left behind.
+/// [`is_success`](Self::is_success) is what the exit code of a program says.
+///
+/// Its `Display` prints one line if the shutdown was clean, with the reason; otherwise it names
+/// everything that was stopped by force, dropped or left behind, too.
 ///
 /// # Examples
 ///
@@ -37,23 +39,25 @@ use crate::{BlockingReport, ShutdownReport, Straggler, signals::StopSignal};
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
+#[must_use = "nothing else says what has failed and what was left behind"]
 pub struct RuntimeReport {
     /// The actors and the phases of the coordinated shutdown.
     pub termination: TerminationReport,
-    /// The jobs of the scheduler; `None` if [`is_final`](Self::is_final) is false.
+    /// The jobs of the scheduler; `None` if [`is_final`](Self::is_final) is false, and of a system
+    /// inside tokio.
     pub jobs: Option<CloseReport>,
     /// The tasks and threads of every executor: the pool of the runtime first, then the other
-    /// dispatchers. Empty if [`is_final`](Self::is_final) is false.
+    /// dispatchers. Empty if [`is_final`](Self::is_final) is false, and for a system inside tokio.
     pub executors: Vec<ExecutorReport>,
     /// The blocking work of all executors.
     pub blocking: BlockingReport,
     /// Whether the shutdown was complete when it reported. False if a thread of the runtime itself
     /// shut the runtime down: such a thread cannot wait for itself.
     pub is_final: bool,
-    /// The signal that has stopped [`Runtime::run`](crate::Runtime::run), if one has.
+    /// The signal that has stopped the run ([`Runtime::run`](crate::Runtime::run)), if one has.
     pub signal: Option<StopSignal>,
-    /// The failure that has stopped [`Runtime::run`](crate::Runtime::run), if one has: that of the
-    /// last top-level actor, or one that has reached the root.
+    /// The failure that has stopped the run, if one has: that of the last top-level actor, or one
+    /// that has reached the root. The shutdown after it may have been clean all the same.
     pub failure: Option<FailureInfo>,
 }
 
@@ -75,7 +79,7 @@ impl RuntimeReport {
     /// Whether the shutdown is complete and every part of it is clean: all actors and tasks stopped
     /// in time, all shutdown tasks and close tasks succeeded, no handler of a job and no blocking
     /// work is still running, no due run of a job and no blocking work was dropped, and all threads
-    /// returned.
+    /// returned. A run that a failure has ended may be clean; see [`is_success`](Self::is_success).
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.is_final
@@ -83,6 +87,26 @@ impl RuntimeReport {
             && self.jobs.as_ref().is_none_or(CloseReport::is_clean)
             && self.executors.iter().all(ExecutorReport::is_clean)
             && self.blocking.is_clean()
+    }
+
+    /// Whether no failure has ended the run and the shutdown is [clean](Self::is_clean). A signal
+    /// is a success: the service manager that sends it expects the exit code 0.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use clockjack_rt::Runtime;
+    /// use std::process::ExitCode;
+    ///
+    /// fn main() -> ExitCode {
+    ///     let Ok(rt) = Runtime::new("shop") else { return ExitCode::FAILURE };
+    ///     let report = rt.run();
+    ///     if report.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.failure.is_none() && self.is_clean()
     }
 
     /// Adds the report of a pool, under the name of its threads.
@@ -121,10 +145,12 @@ impl RuntimeReport {
 impl fmt::Display for RuntimeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "runtime shut down ({})", self.termination.reason)?;
-        if self.is_clean() {
-            return f.write_str(": clean");
-        }
-        f.write_str(": not clean")?;
+        f.write_str(match (&self.failure, self.is_clean()) {
+            (None, true) => ": clean",
+            (None, false) => ": not clean",
+            (Some(_), true) => ": failed",
+            (Some(_), false) => ": failed, not clean",
+        })?;
         self.fmt_parts(f)
     }
 }

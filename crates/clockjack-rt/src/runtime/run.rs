@@ -18,10 +18,9 @@ use crate::{
     sleep,
 };
 
-/// The handles to the system that the runtime itself has during a run: its own, that of its
-/// metrics (one for all clones), that of the watchdog for stuck handlers, and that of the future
-/// that waits for the termination.
-const OWN_HANDLES: usize = 4;
+/// The handles to the system that the host itself has during a run: what else it needs the system
+/// for has uncounted ones.
+const OWN_HANDLES: usize = 1;
 
 /// How often a run without top-level actors checks whether another handle to the system still
 /// exists. The drop of a handle wakes nobody.
@@ -112,12 +111,48 @@ impl fmt::Debug for RunConfig {
 }
 
 /// Why a run ends.
-enum RunEnd {
+pub(crate) enum RunEnd {
     /// The program has terminated the system, or a failure at the root has.
     Terminated,
     Signal(StopSignal),
     /// The last top-level actor has failed.
     Failed(FailureInfo),
+}
+
+impl RunEnd {
+    /// The reason of the shutdown that has to follow; `None` if the system has terminated.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Terminated => None,
+            Self::Signal(signal) => Some(Reason::new(signal.name())),
+            Self::Failed(info) => {
+                Some(Reason::new(format!("the last top-level actor failed: {info}")))
+            }
+        }
+    }
+
+    /// Adds to a report why the run ended. The parts that were left behind are a warning if
+    /// something else than the program has ended the run.
+    pub(crate) fn add_to(self, mut report: RuntimeReport, failures: &Failures) -> RuntimeReport {
+        let is_by_program = match self {
+            Self::Terminated => {
+                report.failure = failures.take_root();
+                report.failure.is_none()
+            }
+            Self::Signal(signal) => {
+                report.signal = Some(signal);
+                false
+            }
+            Self::Failed(info) => {
+                report.failure = Some(info);
+                false
+            }
+        };
+        if !is_by_program && !report.is_clean() {
+            failures.warn(format_args!("{report}"));
+        }
+        report
+    }
 }
 
 impl Runtime {
@@ -143,7 +178,8 @@ impl Runtime {
     ///   because there is no other handle to the system ([`ActorSystem`]) than that of the runtime.
     ///
     /// The report has the [signal](RuntimeReport::signal) or the
-    /// [failure](RuntimeReport::failure). The exit code of the program is up to the caller.
+    /// [failure](RuntimeReport::failure). The exit code of the program is up to the caller:
+    /// [`is_success`](RuntimeReport::is_success) says whether everything went well.
     ///
     /// A signal that cannot be received is a warning, on standard error or in `tracing`.
     ///
@@ -154,42 +190,35 @@ impl Runtime {
         // The listener lives until the shutdown is complete, so that a second signal exits.
         let signals = config.listen(&self.failures);
         self.system.leave_scheduler_to_host();
-        let end = self.block_on(self.wait_for_end(&signals, &mut config));
-        let (mut signal, mut failure) = (None, None);
-        match end {
-            RunEnd::Terminated => failure = self.failures.take_root(),
-            RunEnd::Signal(which) => {
-                drop(self.system.shutdown_for(Reason::new(which.name())));
-                signal = Some(which);
-            }
-            RunEnd::Failed(info) => {
-                let reason = format!("the last top-level actor failed: {info}");
-                drop(self.system.shutdown_for(Reason::new(reason)));
-                failure = Some(info);
-            }
+        let end = wait_for_end(&self.system, &self.failures, &signals, &mut config);
+        let end = self.block_on(end);
+        if let Some(reason) = end.reason() {
+            drop(self.system.shutdown_for(reason));
         }
         let report = self.stop(config.drain_timeout.unwrap_or(self.drop_timeout));
-        let report = RuntimeReport { signal, failure, ..report };
-        if report.signal.is_some() && !report.is_clean() {
-            self.failures.warn(format_args!("{report}"));
-        }
-        report
+        end.add_to(report, &self.failures)
     }
+}
 
-    async fn wait_for_end(&self, signals: &SignalListener, config: &mut RunConfig) -> RunEnd {
-        let mut terminated = self.system.when_terminated();
-        let mut failed = pin!(last_failure(&self.system, &self.failures));
-        poll_fn(|cx| {
-            if Pin::new(&mut terminated).poll(cx).is_ready() {
-                return Poll::Ready(RunEnd::Terminated);
-            }
-            if let Poll::Ready(signal) = config.poll_stop(signals, &self.failures, cx) {
-                return Poll::Ready(RunEnd::Signal(signal));
-            }
-            failed.as_mut().poll(cx).map(RunEnd::Failed)
-        })
-        .await
-    }
+/// Waits until something ends a run. Has to be polled where [`sleep`] works.
+pub(crate) async fn wait_for_end(
+    system: &ActorSystem,
+    failures: &Failures,
+    signals: &SignalListener,
+    config: &mut RunConfig,
+) -> RunEnd {
+    let mut terminated = system.when_terminated();
+    let mut failed = pin!(last_failure(system, failures));
+    poll_fn(|cx| {
+        if Pin::new(&mut terminated).poll(cx).is_ready() {
+            return Poll::Ready(RunEnd::Terminated);
+        }
+        if let Poll::Ready(signal) = config.poll_stop(signals, failures, cx) {
+            return Poll::Ready(RunEnd::Signal(signal));
+        }
+        failed.as_mut().poll(cx).map(RunEnd::Failed)
+    })
+    .await
 }
 
 /// Completes with the failure of the last top-level actor, if nobody can start another actor.

@@ -209,7 +209,8 @@ fn the_failure_of_the_last_top_level_actor_ends_the_run() {
         assert_eq!(failure.reason.text(), "the last one");
         assert!(report.termination.reason.contains("the last one"), "{report:?}");
         assert_eq!(report.signal, None);
-        assert!(report.is_clean(), "{report:?}");
+        assert!(report.is_clean() && !report.is_success(), "{report:?}");
+        assert!(report.to_string().ends_with(": failed"), "{report}");
     }
 }
 

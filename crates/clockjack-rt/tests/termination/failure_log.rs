@@ -103,7 +103,7 @@ fn what_the_overloaded_child_does() -> Result<(), Box<dyn Error>> {
             drop(io::stdin().read_to_end(&mut Vec::new()));
             system.shutdown()
         });
-        rt.run();
+        drop(rt.run());
     }
     Ok(())
 }

@@ -28,13 +28,13 @@ struct Talker {
 impl Actor for Talker {
     type Msg = ();
 
+    #[expect(clippy::print_stdout, reason = "its parent reads it")]
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
         if self.is_slow {
-            cx.system().on_shutdown(
-                Phase::BEFORE_SERVICE_UNBIND,
-                "never ends",
-                core::future::pending(),
-            )?;
+            cx.system().on_shutdown(Phase::BEFORE_SERVICE_UNBIND, "never ends", async {
+                println!("drains");
+                core::future::pending().await
+            })?;
         }
         Ok(Next::Stay)
     }
@@ -60,15 +60,25 @@ fn what_the_child_does() {
         let mut system = toolbox.system(ActorSystem::builder("t")).unwrap();
         let is_slow = matches!(&*role, "slow" | "short");
         let talker = system.spawn("talker", move || Talker { is_slow }).unwrap();
-        if role == "fails" {
+        if role.starts_with("fails") {
             talker.tell(()).unwrap();
         }
+        if role == "unsaved" {
+            let save = async { Err(Failure::msg("the disk is full")) };
+            system.system().on_shutdown(Phase::SERVICE_STOP, "save", save).unwrap();
+        }
+        // Who has a handle can start another actor.
+        let handle = (role == "fails, and is kept").then(|| system.system().clone());
         let drain_timeout = (role == "short").then_some(Duration::from_millis(20));
         let on_hangup = || println!("hangup");
         println!("ready");
         let config = RunConfig { drain_timeout, on_hangup: Some(Box::new(on_hangup)) };
         let report = system.run_with(config).await;
-        println!("ended: {}", report.reason);
+        drop(handle);
+        let (reason, failure) = (&report.termination.reason, &report.failure);
+        let failed = failure.as_ref().map(|info| info.path.to_string());
+        let is_success = report.is_success();
+        println!("ended: {reason} {:?} {failed:?} {is_success}", report.signal);
     });
 }
 
@@ -81,7 +91,10 @@ fn start(role: &str) -> Process {
 
 #[test]
 fn a_signal_terminates_the_system_in_order() {
-    for (signal, end) in [(SIGINT, "ended: Ctrl-C"), (SIGTERM, "ended: SIGTERM")] {
+    for (signal, end) in [
+        (SIGINT, "ended: Ctrl-C Some(Interrupt) None true"),
+        (SIGTERM, "ended: SIGTERM Some(Terminate) None true"),
+    ] {
         let mut child = start("polite");
         child.send(SIGHUP);
         child.read_until("hangup");
@@ -94,22 +107,36 @@ fn a_signal_terminates_the_system_in_order() {
 
 #[test]
 fn a_second_signal_ends_the_program_at_once() {
-    let child = start("slow");
-    // The child may handle the two in either order.
-    child.send(SIGTERM);
-    child.send(SIGINT);
-    let (status, _) = child.wait();
-    assert!(matches!(status.code(), Some(130 | 143)), "{status}");
-    assert_eq!(status.signal(), None);
+    for (first, second, code) in
+        [(SIGINT, SIGINT, 130), (SIGINT, SIGTERM, 143), (SIGTERM, SIGINT, 130)]
+    {
+        let mut child = start("slow");
+        child.send(first);
+        child.read_until("drains");
+        child.send(second);
+        let (status, _) = child.wait();
+        assert_eq!((status.code(), status.signal()), (Some(code), None));
+    }
 }
 
 #[test]
 fn a_drain_that_takes_too_long_is_reported_and_the_run_ends() {
     let mut child = start("short");
     child.send(SIGTERM);
-    child.read_until("ended: SIGTERM");
+    child.read_until("ended: SIGTERM Some(Terminate) None false");
     let err = child.wait_for_success();
-    assert!(err.contains("clockjack[t]: actor /user/talker did not stop within 20ms"), "{err}");
+    assert!(err.starts_with("clockjack[t]: runtime shut down (SIGTERM): not clean"), "{err}");
+    assert!(err.contains("\n  actor /user/talker did not stop in time"), "{err}");
+}
+
+#[test]
+fn a_phase_that_fails_while_the_system_drains_is_a_warning() {
+    let mut child = start("unsaved");
+    child.send(SIGTERM);
+    child.read_until("ended: SIGTERM Some(Terminate) None false");
+    let err = child.wait_for_success();
+    assert!(err.starts_with("clockjack[t]: runtime shut down (SIGTERM): not clean"), "{err}");
+    assert!(err.contains("the disk is full"), "{err}");
 }
 
 #[test]
@@ -121,18 +148,28 @@ fn an_ignored_interrupt_stays_ignored_with_a_warning_and_the_other_signal_works(
     let err = child.read_error();
     child.send(SIGINT);
     child.send(SIGTERM);
-    child.read_until("ended: SIGTERM");
+    child.read_until("ended: SIGTERM Some(Terminate) None true");
     assert_eq!(child.wait_for_success(), "");
     assert!(err.starts_with("clockjack[t]: SIGINT was ignored when the program started"), "{err}");
 }
 
 #[test]
 fn a_failure_is_one_line_with_path_message_cause_and_decision() {
-    let mut child = start("fails");
+    // It may have ended before anybody could see that it listens.
+    let mut child = Process::start(TEST, "fails");
     let line = "clockjack[t]: actor /user/talker failed while handling (): out of paper; the actor \
                 stops\n";
     assert_eq!(child.read_error(), line);
+    child.read_until("(handling ()), stop None Some(\"/user/talker\") false");
+    assert_eq!(child.wait_for_success(), "");
+}
+
+#[test]
+fn a_handle_of_the_program_keeps_the_run_after_the_last_actor_has_failed() {
+    let mut child = start("fails, and is kept");
+    let err = child.read_error();
+    assert!(err.contains("out of paper"), "{err}");
     child.send(SIGTERM);
-    child.read_until("ended: SIGTERM");
+    child.read_until("ended: SIGTERM Some(Terminate) None true");
     assert_eq!(child.wait_for_success(), "");
 }

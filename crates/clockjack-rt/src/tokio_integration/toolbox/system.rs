@@ -21,7 +21,7 @@
 use core::{
     fmt,
     future::poll_fn,
-    pin::{Pin, pin},
+    pin::pin,
     task::{Context, Poll},
     time::Duration,
 };
@@ -35,7 +35,10 @@ use clockjack_time::Tick;
 use tokio::time::Sleep;
 
 use super::{Shared, SliceGuard, TokioToolbox};
-use crate::{RunConfig, RuntimeConfig, failure_log::Failures, pool::current::Entered};
+use crate::{
+    RunConfig, RuntimeConfig, RuntimeReport, failure_log::Failures, pool::current::Entered,
+    runtime::wait_for_end,
+};
 
 /// The default of [`RunConfig::drain_timeout`], as that of a runtime.
 const DRAIN_TIMEOUT: Duration = RuntimeConfig::DEFAULT.drop_timeout;
@@ -133,7 +136,8 @@ impl TokioSystem {
     }
 
     /// Runs until the system has terminated, and returns the report. Signals are left to the
-    /// application; see [`run_with`](Self::run_with).
+    /// application, and so are failures that leave no actor behind; see
+    /// [`run_with`](Self::run_with).
     ///
     /// # Panics
     ///
@@ -143,34 +147,41 @@ impl TokioSystem {
         self.drive(end).await
     }
 
-    /// Runs until the system has terminated, or until SIGINT (Ctrl-C) or SIGTERM; then shuts the
-    /// system down within the [drain time-out](RunConfig::drain_timeout), by default ten seconds,
-    /// and reports the actors that have not stopped by then. A second signal exits the program at
-    /// once, with code 130 or 143. [`signals`](crate::signals) has the details.
+    /// Runs until something stops the system, and shuts the system down, as
+    /// [`Runtime::run_with`](crate::Runtime::run_with) does:
+    ///
+    /// * the program terminates the system ([`ActorSystem::shutdown`]), or a failure reaches the
+    ///   root;
+    /// * SIGINT (Ctrl-C) or SIGTERM. The phases of the shutdown run and the actors stop, within the
+    ///   [drain time-out](RunConfig::drain_timeout), by default ten seconds. What has not stopped
+    ///   then is stopped by force, and a warning names it. A second signal exits the program at
+    ///   once, with code 130 or 143. [`signals`](crate::signals) has the details;
+    /// * the last top-level actor fails, no strategy restarts it, and nobody can start another one,
+    ///   because there is no other handle to the system ([`ActorSystem`]) than that of this value.
+    ///
+    /// The report has the [signal](RuntimeReport::signal) or the
+    /// [failure](RuntimeReport::failure), and what happened to the actors and in the phases
+    /// ([`termination`](RuntimeReport::termination)). Threads and tasks are those of tokio.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime, or in a runtime without timers.
-    pub async fn run_with(mut self, mut config: RunConfig) -> TerminationReport {
+    pub async fn run_with(mut self, mut config: RunConfig) -> RuntimeReport {
         let failures = Arc::clone(&self.failures);
         // The listener lives until the shutdown is complete, so that a second signal exits.
         let signals = config.listen(&failures);
-        let mut terminated = self.system().when_terminated();
-        let end = self.drive(poll_fn(|cx| match Pin::new(&mut terminated).poll(cx) {
-            Poll::Ready(report) => Poll::Ready(Err(report)),
-            Poll::Pending => config.poll_stop(&signals, &failures, cx).map(Ok),
-        }));
-        match end.await {
-            Err(report) => report,
-            Ok(signal) => {
-                let timeout = config.drain_timeout.unwrap_or(DRAIN_TIMEOUT);
-                let report = self.shutdown_for(Reason::new(signal.name()), timeout).await;
-                for path in &report.stragglers {
-                    failures.warn(format_args!("actor {path} did not stop within {timeout:?}"));
-                }
-                report
-            }
-        }
+        // Uncounted: this run must not look like somebody who can start an actor.
+        let system = self.system().uncounted();
+        let end = self.drive(wait_for_end(&system, &failures, &signals, &mut config)).await;
+        let timeout = config.drain_timeout.unwrap_or(DRAIN_TIMEOUT);
+        let termination = match end.reason() {
+            Some(reason) => self.shutdown_for(reason, timeout).await,
+            // Not forced: the system has terminated and has its report.
+            None => system.forced_report(),
+        };
+        failures.flush();
+        let report = RuntimeReport { termination, is_final: true, ..RuntimeReport::default() };
+        end.add_to(report, &failures)
     }
 
     /// Runs until `stop`, which is called after each poll, returns true, or the system has

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     let log = tracing_subscriber::fmt().with_writer(io::stderr);
     log.with_max_level(level).init();
     match serve(address) {
-        Ok(report) if report.is_clean() && report.failure.is_none() => {
+        Ok(report) if report.is_success() => {
             tracing::info!("{report}");
             ExitCode::SUCCESS
         }
