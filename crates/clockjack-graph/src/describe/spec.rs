@@ -3,6 +3,7 @@
 //! once.
 
 mod chain;
+mod room;
 mod span;
 
 use std::sync::Arc;

@@ -19,25 +19,17 @@ use crate::{
 /// A deeper queue causes a warning, because its messages are old when they are read.
 const DEPTH_WITHOUT_WARNING_MAX: u32 = 256;
 
-/// Whether a channel with this mode holds at most one message.
-fn is_slot(mode: EdgeMode) -> bool {
-    matches!(mode, EdgeMode::Latest | EdgeMode::Latched | EdgeMode::PreviousTick)
-}
-
 /// Whether a message that was accepted can be lost without being read.
 fn can_drop(policy: &EdgePolicy) -> bool {
-    is_slot(policy.mode)
+    policy.mode.is_slot()
         || policy.lifespan_ms > 0
-        || matches!(
-            policy.overflow,
-            EdgeOverflow::Overwrite | EdgeOverflow::DropOldest | EdgeOverflow::DropNewest
-        )
+        || policy.overflow.evicts()
+        || policy.overflow == EdgeOverflow::DropNewest
 }
 
 /// Whether a slow reader among several loses messages.
 pub(in crate::compile) fn is_slow_reader_drop_risk(policy: &EdgePolicy) -> bool {
-    policy.readers != Readers::Single
-        && matches!(policy.overflow, EdgeOverflow::Overwrite | EdgeOverflow::DropOldest)
+    policy.readers != Readers::Single && policy.overflow.evicts()
 }
 
 /// The fields of an edge that are set but have no effect, with the reason.
@@ -46,7 +38,7 @@ pub(in crate::compile) fn advice(policy: &EdgePolicy) -> Vec<(&'static str, &'st
     if !policy.preserve_order {
         found.push(("preserve_order", "messages of an edge always keep their order"));
     }
-    if policy.capacity > 1 && is_slot(policy.mode) {
+    if policy.capacity > 1 && policy.mode.is_slot() {
         found.push(("capacity", "this mode keeps one message"));
     }
     if policy.copy_policy == CopyPolicy::LoanedView {
@@ -96,7 +88,7 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
     if policy.capacity == 0 {
         report.push(wrong("capacity", "the capacity is zero".into(), "set it to 1 or more"));
     }
-    if is_slot(policy.mode)
+    if policy.mode.is_slot()
         && matches!(policy.overflow, EdgeOverflow::DropNewest | EdgeOverflow::Block)
     {
         let text = format!(
@@ -105,7 +97,7 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
         );
         report.push(wrong("overflow", text, "use `mode: queue`, or `overflow: overwrite`"));
     } else if !policy.allow_drop && can_drop(policy) {
-        let (field, why) = if is_slot(policy.mode) {
+        let (field, why) = if policy.mode.is_slot() {
             ("mode", format!("`mode: {}` keeps one message", policy.mode))
         } else if policy.lifespan_ms > 0 {
             ("lifespan_ms", "`lifespan_ms` drops old messages".into())
@@ -144,7 +136,7 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
 
 fn risks(edge: &EdgeSpec, report: &mut Report<'_>) {
     let policy = &edge.policy;
-    if policy.overflow == EdgeOverflow::Block && !is_slot(policy.mode) {
+    if policy.overflow == EdgeOverflow::Block && !policy.mode.is_slot() {
         let text = "a slow reader blocks its producer";
         report.push(at_policy(Code::BackpressureRisk, edge, "overflow", text));
     } else if is_slow_reader_drop_risk(policy) {
@@ -290,7 +282,7 @@ pub(super) fn check_blocking_cycles(resolved: &NameResolver<'_>, report: &mut Re
     let edges = &resolved.spec.edges;
     let blocking: Vec<(usize, usize, usize)> = (0..edges.len())
         .filter(|at| edges[*at].policy.overflow == EdgeOverflow::Block)
-        .filter(|at| !is_slot(edges[*at].policy.mode))
+        .filter(|at| !edges[*at].policy.mode.is_slot())
         .filter_map(|at| match resolved.ends[at] {
             (Some(from), Some(to)) => Some((from.component, to.component, at)),
             _ => None,
