@@ -9,10 +9,7 @@ use crate::{
         resolve::{Endpoint, NameResolver},
         scc::{self, Arcs},
     },
-    describe::{
-        ClockDomain, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, EdgeSpec,
-        PayloadOwner, Readers,
-    },
+    describe::{ClockDomain, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, EdgeSpec},
     diagnostic::{Code, Diagnostic},
 };
 
@@ -27,11 +24,6 @@ fn can_drop(policy: &EdgePolicy) -> bool {
         || policy.overflow == EdgeOverflow::DropNewest
 }
 
-/// Whether a slow reader among several loses messages.
-pub(in crate::compile) fn is_slow_reader_drop_risk(policy: &EdgePolicy) -> bool {
-    policy.readers != Readers::Single && policy.overflow.evicts()
-}
-
 /// The fields of an edge that are set but have no effect, with the reason.
 pub(in crate::compile) fn advice(policy: &EdgePolicy) -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
@@ -43,13 +35,6 @@ pub(in crate::compile) fn advice(policy: &EdgePolicy) -> Vec<(&'static str, &'st
     }
     if policy.copy_policy == CopyPolicy::LoanedView {
         found.push(("copy_policy", "a pooled payload is shared like any other"));
-    }
-    // Where it is a risk, that is reported instead.
-    if policy.readers != Readers::Single && !is_slow_reader_drop_risk(policy) {
-        found.push(("readers", "an edge has one reader; each further reader has its own edge"));
-    }
-    if policy.owner != PayloadOwner::Runtime {
-        found.push(("owner", "a payload is freed when its last reader drops it"));
     }
     if policy.timestamp_domain != ClockDomain::default() {
         found.push(("timestamp_domain", "each timestamp carries its own clock domain"));
@@ -120,13 +105,6 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
         let text = format!("`max_inflight` is set on an edge of kind `{}`", edge.kind);
         report.push(wrong("max_inflight", text, "only `async` edges have `max_inflight`"));
     }
-    if policy.copy_policy == CopyPolicy::MoveOnly && policy.readers != Readers::Single {
-        let text = "a payload with `copy_policy: move_only` has several readers";
-        report.push(
-            at_policy(Code::InvalidMoveOnlyMultireader, edge, "copy_policy", text)
-                .help("use `readers: single`, or `copy_policy: shared_view`"),
-        );
-    }
     for (field, why) in advice(policy) {
         let path = format!("edges.{}.policy.{field}", edge.id);
         let span = edge.spans.get(&format!("policy.{field}"));
@@ -139,9 +117,6 @@ fn risks(edge: &EdgeSpec, report: &mut Report<'_>) {
     if policy.overflow == EdgeOverflow::Block && !policy.mode.is_slot() {
         let text = "a slow reader blocks its producer";
         report.push(at_policy(Code::BackpressureRisk, edge, "overflow", text));
-    } else if is_slow_reader_drop_risk(policy) {
-        let text = "a slow reader among several loses messages";
-        report.push(at_policy(Code::BackpressureRisk, edge, "readers", text));
     }
     if matches!(policy.mode, EdgeMode::Queue | EdgeMode::RingBuffer)
         && policy.capacity > DEPTH_WITHOUT_WARNING_MAX
@@ -229,7 +204,6 @@ fn domains(
 pub(super) fn check_endpoints(resolved: &NameResolver<'_>, report: &mut Report<'_>) {
     let edges = &resolved.spec.edges;
     let mut state: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut owned: BTreeMap<&str, usize> = BTreeMap::new();
     for (at, edge) in edges.iter().enumerate() {
         if edge.kind == EdgeKind::State {
             let first = *state.entry(&edge.to).or_insert(at);
@@ -248,24 +222,10 @@ pub(super) fn check_endpoints(resolved: &NameResolver<'_>, report: &mut Report<'
                 );
             }
         }
-        if edge.policy.owner == PayloadOwner::Producer {
-            let first = *owned.entry(&edge.from).or_insert(at);
-            if first != at {
-                let text = format!("two edges of `{}` set `owner: producer`", edge.from);
-                report.push(
-                    at_policy(Code::InvalidChannelPolicy, edge, "owner", text)
-                        .related_at(edges[first].spans.get("policy.owner"), "the other edge")
-                        .edge(&edges[first].id)
-                        .help("use `owner: runtime`"),
-                );
-            }
-        }
     }
     for of_output in resolved.at_outputs.iter().flatten().filter(|one| one.len() > 1) {
         for edge in of_output.iter().map(|at| &edges[*at]) {
-            let policy = &edge.policy;
-            // With several readers on one edge, the error was already reported.
-            if policy.copy_policy == CopyPolicy::MoveOnly && policy.readers == Readers::Single {
+            if edge.policy.copy_policy == CopyPolicy::MoveOnly {
                 let text =
                     format!("a payload of `{}` is moved, but other edges carry it too", edge.from);
                 report.push(
