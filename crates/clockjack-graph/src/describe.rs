@@ -18,12 +18,12 @@ pub use schema::json_schema;
 pub use spec::{
     BoundaryRole, ClockDomain, ComponentPriority, Condition, ConfigValue, Convergence, CopyPolicy,
     EdgeMode, EdgeOverflow, ErrorPolicy, LaneOverflow, LoopMode, LoopType, OnPolicyError,
-    OverrunPolicy, PartialSuccess, PayloadOwner, SourceText, Span,
+    OverrunPolicy, PartialSuccess, SourceText, Span,
 };
 // The description as data, for the command `clockjack` and for tests. A program uses the builder.
 #[doc(hidden)]
 pub use spec::{
     BoundarySpec, ChainSpec, ComponentSpec, ConfigMap, EdgeKind, EdgePolicy, EdgeSpec,
     ErrorPolicySpec, EventSourceSpec, ExecutionSpec, FieldSpans, GraphKind, GraphSpec,
-    HierarchyEntry, LaneSpec, LaneType, LoopSpec, Readers, SourceType, TriggerSpec, TriggerType,
+    HierarchyEntry, LaneSpec, LaneType, LoopSpec, SourceType, TriggerSpec, TriggerType,
 };

@@ -14,8 +14,7 @@ mod texts;
 use clockjack_graph::describe::{
     ClockDomain, ComponentPriority, ConfigValue, Convergence, CopyPolicy, EdgeKind, EdgeMode,
     EdgeOverflow, ErrorPolicy, GraphFile, GraphKind, LaneOverflow, LaneType, LoopMode, LoopType,
-    OnPolicyError, OverrunPolicy, PartialSuccess, PayloadOwner, ReadError, Readers, SourceType,
-    TriggerType, json_schema,
+    OnPolicyError, OverrunPolicy, PartialSuccess, ReadError, SourceType, TriggerType, json_schema,
 };
 
 use texts::{EVERYTHING, MINIMAL};
@@ -114,7 +113,6 @@ fn every_field_of_an_edge_and_a_loop_is_read() {
     assert!(!policy.preserve_order && !policy.allow_drop && !policy.emit_health_events);
     assert_eq!(policy.timestamp_domain, ClockDomain::External);
     assert_eq!(policy.copy_policy, CopyPolicy::SharedView);
-    assert_eq!((policy.owner, policy.readers), (PayloadOwner::Producer, Readers::Multi));
     let one = &graph.loops[0];
     assert_eq!((one.id.as_str(), one.loop_type), ("loop", LoopType::SolverIteration));
     assert_eq!((&one.components, &one.order), (&vec!["a".into(), "b".into()], &vec!["b".into()]));

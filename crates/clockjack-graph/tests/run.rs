@@ -60,6 +60,9 @@ mod lanes;
 #[path = "run/threads.rs"]
 mod threads;
 
+#[path = "run/slow_lane.rs"]
+mod slow_lane;
+
 #[path = "run/harm.rs"]
 mod harm;
 

@@ -12,7 +12,7 @@ use crate::{
     describe::{BoundaryRole, ClockDomain, ConfigValue, GraphKind},
     diagnostic::{Code, Diagnostic},
 };
-pub(super) use edge::{advice as edge_advice, is_slow_reader_drop_risk};
+pub(super) use edge::advice as edge_advice;
 
 /// Runs all checks.
 pub(super) fn all(resolved: &NameResolver<'_>, catalog: &dyn TypeCatalog, report: &mut Report<'_>) {

@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::{
-    describe::{
-        CopyPolicy, EdgeKind, EdgeOverflow, EdgeSpec, GraphSpec, LaneSpec, LaneType, PayloadOwner,
-    },
+    describe::{EdgeKind, EdgeOverflow, EdgeSpec, GraphSpec, LaneSpec, LaneType},
     diagnostic::{Code, Diagnostic, Severity},
 };
 
@@ -110,9 +108,7 @@ pub fn lint(spec: &GraphSpec, diagnostics: &[Diagnostic]) -> Vec<Finding> {
 /// Whether a rule of the linter says more about an edge than this warning.
 fn covers(rule: &str, code: Code) -> bool {
     match code {
-        Code::BackpressureRisk => {
-            matches!(rule, "blocking_overflow_event_loop" | "slow_reader_drop_risk")
-        }
+        Code::BackpressureRisk => rule == "blocking_overflow_event_loop",
         Code::HighQueueDepthLatencyRisk => rule == "suspicious_capacity",
         _ => false,
     }
@@ -139,14 +135,5 @@ fn lint_edge(edge: &EdgeSpec, lane: Option<&LaneSpec>, findings: &mut Vec<Findin
     if edge.kind == EdgeKind::Delay {
         let text = "published values become visible in the next epoch";
         add(Severity::Info, "delay_epoch_boundary", text.into());
-    }
-    if super::check::is_slow_reader_drop_risk(policy) {
-        let text = "a slow reader among several loses messages";
-        add(Severity::Info, "slow_reader_drop_risk", text.into());
-    }
-    if policy.copy_policy == CopyPolicy::LoanedView && policy.owner != PayloadOwner::Producer {
-        let text =
-            format!("a loaned payload is owned by the {}, not by the producer", policy.owner);
-        add(Severity::Warning, "loaned_view_without_pool_owner", text);
     }
 }

@@ -136,7 +136,8 @@ pub struct PlanEdge {
     pub from: (usize, usize),
     /// The consumer: the component and its input.
     pub to: (usize, usize),
-    /// Whether a slow reader loses messages.
+    /// Whether its reader, if it is slower than other readers of the same output, loses messages
+    /// that they get.
     pub slow_reader_drop_risk: bool,
     /// Fields that are set but have no effect.
     pub advisory_fields: Vec<String>,

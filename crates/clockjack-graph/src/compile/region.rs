@@ -404,13 +404,14 @@ fn edge(resolved: &NameResolver<'_>, at: usize) -> PlanEdge {
         end.and_then(|end| end.port.map(|port| (end.component, port)))
             .expect("all ports of a valid graph exist")
     });
+    let n_readers = resolved.at_outputs[from.0][from.1].len();
     PlanEdge {
         id: spec.id.clone(),
         kind: spec.kind,
         policy: spec.policy.clone(),
         from,
         to,
-        slow_reader_drop_risk: check::is_slow_reader_drop_risk(&spec.policy),
+        slow_reader_drop_risk: n_readers > 1 && spec.policy.overflow.evicts(),
         advisory_fields: check::edge_advice(&spec.policy)
             .into_iter()
             .map(|(field, _)| field.into())

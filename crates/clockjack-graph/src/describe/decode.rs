@@ -14,7 +14,7 @@ use super::{
         ConfigMap, Convergence, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, EdgeSpec,
         ErrorPolicy, ErrorPolicySpec, EventSourceSpec, FieldSpans, GraphKind, GraphSpec,
         LaneOverflow, LaneSpec, LaneType, LoopMode, LoopSpec, LoopType, OnPolicyError,
-        OverrunPolicy, PartialSuccess, PayloadOwner, Readers, SourceType, TriggerSpec, TriggerType,
+        OverrunPolicy, PartialSuccess, SourceType, TriggerSpec, TriggerType,
     },
     tree::{YamlKind, YamlNode},
 };
@@ -84,8 +84,7 @@ from_yaml! {
 from_yaml! {
     names: BoundaryRole, ClockDomain, ComponentPriority, Condition, Convergence, CopyPolicy,
     EdgeKind, EdgeMode, EdgeOverflow, ErrorPolicy, GraphKind, LaneOverflow, LaneType, LoopMode,
-    LoopType, OnPolicyError, OverrunPolicy, PartialSuccess, PayloadOwner, Readers, SourceType,
-    TriggerType,
+    LoopType, OnPolicyError, OverrunPolicy, PartialSuccess, SourceType, TriggerType,
 }
 
 impl<T: FromYaml> FromYaml for Option<T> {

@@ -16,7 +16,7 @@ use super::{
         Condition, Convergence, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy,
         ErrorPolicy, ErrorPolicySpec, EventSourceSpec, ExecutionSpec, GraphKind, GraphSpec,
         LaneOverflow, LaneSpec, LaneType, LoopMode, LoopType, OnPolicyError, OverrunPolicy,
-        PartialSuccess, PayloadOwner, Readers, SourceType, TriggerSpec, TriggerType,
+        PartialSuccess, SourceType, TriggerSpec, TriggerType,
     },
     tree::YamlNode,
 };
@@ -34,6 +34,28 @@ impl Section {
     pub(super) fn find(&self, name: &str) -> Option<(usize, &'static Field)> {
         self.fields.iter().enumerate().find(|(_, field)| field.name == name)
     }
+}
+
+/// Fields that sections had, and what replaces them.
+const REMOVED: &[(&str, &str, &str)] = &[
+    (
+        "policy",
+        "owner",
+        "the field was removed, because it had no effect: the last reader frees a payload; delete \
+         the field",
+    ),
+    (
+        "policy",
+        "readers",
+        "the field was removed, because it had no effect: an edge has one reader, and each further \
+         reader has an edge of its own; delete the field",
+    ),
+];
+
+/// What a file with a removed field should do.
+pub(super) fn removed(section: &Section, field: &str) -> Option<&'static str> {
+    let is_it = |one: &&(&str, &str, &str)| (one.0, one.1) == (section.name, field);
+    REMOVED.iter().find(is_it).map(|(_, _, help)| *help)
 }
 
 /// A field of a section.
@@ -410,10 +432,6 @@ section! {
         "Advisory; it has no effect: each timestamp has its own clock domain." => timestamp_domain;
     "copy_policy": one_of!(CopyPolicy), = "\"shared_view\"";
         "How a payload reaches its readers." => copy_policy;
-    "owner": one_of!(PayloadOwner), = "\"runtime\"";
-        "Advisory; it has no effect: the last reader frees a payload." => owner;
-    "readers": one_of!(Readers), = "\"single\"";
-        "Advisory: each edge has one reader; several contradict `move_only`." => readers;
 }
 
 section! {

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    fields::{Field, Section},
+    fields::{Field, Section, removed},
     limits::FileLimits,
     spec::{FieldSpans, Span},
     tree::{Tree, YamlKind, YamlNode},
@@ -243,6 +243,10 @@ impl<'t> Reader<'t> {
             let free = fields.filter(|(at, _)| seen & (1 << at) == 0).map(|(_, field)| field.name);
             let message = format!("unknown field `{}`", truncated(name));
             let mut diagnostic = self.diagnostic(Code::UnknownField, key.span, message);
+            if let Some(help) = removed(section, name) {
+                self.report(diagnostic.help(help));
+                continue;
+            }
             match nearest(name, free) {
                 Some(meant) => {
                     diagnostic =

@@ -3,6 +3,7 @@
 //! once.
 
 mod chain;
+mod room;
 mod span;
 
 use std::sync::Arc;
@@ -517,34 +518,6 @@ named! {
     }
 }
 
-named! {
-    /// Who owns a payload.
-    #[derive(Default)]
-    pub enum PayloadOwner {
-        /// The producer.
-        Producer = "producer",
-        /// The runtime.
-        #[default]
-        Runtime = "runtime",
-        /// The consumer.
-        Consumer = "consumer",
-    }
-}
-
-named! {
-    /// The number of readers of a channel.
-    #[derive(Default)]
-    pub enum Readers {
-        /// One.
-        #[default]
-        Single = "single",
-        /// Several.
-        Multi = "multi",
-        /// Several.
-        Multiple = "multiple",
-    }
-}
-
 /// The policy of a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EdgePolicy {
@@ -572,10 +545,6 @@ pub struct EdgePolicy {
     pub timestamp_domain: ClockDomain,
     /// How a payload reaches several readers.
     pub copy_policy: CopyPolicy,
-    /// The owner of a payload.
-    pub owner: PayloadOwner,
-    /// The number of readers.
-    pub readers: Readers,
 }
 
 impl Default for EdgePolicy {
@@ -593,8 +562,6 @@ impl Default for EdgePolicy {
             emit_health_events: true,
             timestamp_domain: ClockDomain::default(),
             copy_policy: CopyPolicy::default(),
-            owner: PayloadOwner::default(),
-            readers: Readers::default(),
         }
     }
 }

@@ -150,7 +150,7 @@ codes! {
     AdvisoryLaneFieldIgnored = "advisory_lane_field_ignored", Advisory, Scheduler;
     /// A field of a component's execution is accepted, but has no effect.
     AdvisoryExecutionFieldIgnored = "advisory_execution_field_ignored", Advisory, Scheduler;
-    /// A slow reader blocks its producer or loses messages.
+    /// A slow reader blocks its producer.
     BackpressureRisk = "backpressure_risk", Warning, Channel;
     /// So many messages may be queued that they are old when they are read.
     HighQueueDepthLatencyRisk = "high_queue_depth_latency_risk", Warning, Channel;

@@ -85,6 +85,27 @@ fn a_repaired_text_is_right() {
 }
 
 #[test]
+fn a_field_that_was_removed_is_told_with_what_to_do() {
+    for (field, value, why) in [
+        ("owner", "producer", "the last reader frees a payload"),
+        ("readers", "multi", "each further reader has an edge of its own"),
+    ] {
+        let given = format!("to: b.in\n    policy: {{ {field}: {value} }}");
+        let reported = check("to: b.in", &given, &[(Code::UnknownField, field)]);
+        let help = help(&reported);
+        assert!(help.starts_with("the field was removed, because it had no effect: "), "{help}");
+        assert!(help.contains(why) && help.ends_with("delete the field"), "{help}");
+    }
+    // Elsewhere these are unknown names as any other.
+    let reported = check(
+        "type: event_loop",
+        "type: event_loop\n    owner: x",
+        &[(Code::UnknownField, "owner")],
+    );
+    assert!(!help(&reported).contains("removed"), "{}", help(&reported));
+}
+
+#[test]
 fn a_key_that_stands_twice_is_told_with_the_first() {
     for (what, instead, token) in [
         ("    type: count", "    type: count\n    type: print", "type"),

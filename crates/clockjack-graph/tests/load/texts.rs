@@ -114,8 +114,6 @@ edges:
       emit_health_events: false
       timestamp_domain: external
       copy_policy: shared_view
-      owner: producer
-      readers: multi
 composite_loops:
   - id: loop
     components: [a, b]

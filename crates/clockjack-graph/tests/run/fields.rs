@@ -68,8 +68,6 @@ const POLICY: &[(&str, Is)] = &[
     ("emit_health_events", Shown("a_muted_edge_counts_its_losses_and_makes_no_events")),
     ("timestamp_domain", Advice("timestamp_domain: device")),
     ("copy_policy", Both("a_copy_is_made_for_each_reader_but_one", "copy_policy: loaned_view")),
-    ("owner", Advice("owner: producer")),
-    ("readers", Advice("readers: multi, overflow: reject")),
 ];
 
 /// Where the tests are that are named here.

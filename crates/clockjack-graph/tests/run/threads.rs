@@ -23,7 +23,7 @@ use clockjack_testkit::ManualTime;
 use crate::teller::graph;
 
 /// How long a thread without work has to end.
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// What a component has seen on the thread on which it was called.
 #[derive(Clone, Debug)]

@@ -9,35 +9,19 @@ use crate::{
         resolve::{Endpoint, NameResolver},
         scc::{self, Arcs},
     },
-    describe::{
-        ClockDomain, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, EdgeSpec,
-        PayloadOwner, Readers,
-    },
+    describe::{ClockDomain, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy, EdgeSpec},
     diagnostic::{Code, Diagnostic},
 };
 
 /// A deeper queue causes a warning, because its messages are old when they are read.
 const DEPTH_WITHOUT_WARNING_MAX: u32 = 256;
 
-/// Whether a channel with this mode holds at most one message.
-fn is_slot(mode: EdgeMode) -> bool {
-    matches!(mode, EdgeMode::Latest | EdgeMode::Latched | EdgeMode::PreviousTick)
-}
-
 /// Whether a message that was accepted can be lost without being read.
 fn can_drop(policy: &EdgePolicy) -> bool {
-    is_slot(policy.mode)
+    policy.mode.is_slot()
         || policy.lifespan_ms > 0
-        || matches!(
-            policy.overflow,
-            EdgeOverflow::Overwrite | EdgeOverflow::DropOldest | EdgeOverflow::DropNewest
-        )
-}
-
-/// Whether a slow reader among several loses messages.
-pub(in crate::compile) fn is_slow_reader_drop_risk(policy: &EdgePolicy) -> bool {
-    policy.readers != Readers::Single
-        && matches!(policy.overflow, EdgeOverflow::Overwrite | EdgeOverflow::DropOldest)
+        || policy.overflow.evicts()
+        || policy.overflow == EdgeOverflow::DropNewest
 }
 
 /// The fields of an edge that are set but have no effect, with the reason.
@@ -46,18 +30,11 @@ pub(in crate::compile) fn advice(policy: &EdgePolicy) -> Vec<(&'static str, &'st
     if !policy.preserve_order {
         found.push(("preserve_order", "messages of an edge always keep their order"));
     }
-    if policy.capacity > 1 && is_slot(policy.mode) {
+    if policy.capacity > 1 && policy.mode.is_slot() {
         found.push(("capacity", "this mode keeps one message"));
     }
     if policy.copy_policy == CopyPolicy::LoanedView {
         found.push(("copy_policy", "a pooled payload is shared like any other"));
-    }
-    // Where it is a risk, that is reported instead.
-    if policy.readers != Readers::Single && !is_slow_reader_drop_risk(policy) {
-        found.push(("readers", "an edge has one reader; each further reader has its own edge"));
-    }
-    if policy.owner != PayloadOwner::Runtime {
-        found.push(("owner", "a payload is freed when its last reader drops it"));
     }
     if policy.timestamp_domain != ClockDomain::default() {
         found.push(("timestamp_domain", "each timestamp carries its own clock domain"));
@@ -96,7 +73,7 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
     if policy.capacity == 0 {
         report.push(wrong("capacity", "the capacity is zero".into(), "set it to 1 or more"));
     }
-    if is_slot(policy.mode)
+    if policy.mode.is_slot()
         && matches!(policy.overflow, EdgeOverflow::DropNewest | EdgeOverflow::Block)
     {
         let text = format!(
@@ -105,7 +82,7 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
         );
         report.push(wrong("overflow", text, "use `mode: queue`, or `overflow: overwrite`"));
     } else if !policy.allow_drop && can_drop(policy) {
-        let (field, why) = if is_slot(policy.mode) {
+        let (field, why) = if policy.mode.is_slot() {
             ("mode", format!("`mode: {}` keeps one message", policy.mode))
         } else if policy.lifespan_ms > 0 {
             ("lifespan_ms", "`lifespan_ms` drops old messages".into())
@@ -128,13 +105,6 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
         let text = format!("`max_inflight` is set on an edge of kind `{}`", edge.kind);
         report.push(wrong("max_inflight", text, "only `async` edges have `max_inflight`"));
     }
-    if policy.copy_policy == CopyPolicy::MoveOnly && policy.readers != Readers::Single {
-        let text = "a payload with `copy_policy: move_only` has several readers";
-        report.push(
-            at_policy(Code::InvalidMoveOnlyMultireader, edge, "copy_policy", text)
-                .help("use `readers: single`, or `copy_policy: shared_view`"),
-        );
-    }
     for (field, why) in advice(policy) {
         let path = format!("edges.{}.policy.{field}", edge.id);
         let span = edge.spans.get(&format!("policy.{field}"));
@@ -144,12 +114,9 @@ fn policy(edge: &EdgeSpec, report: &mut Report<'_>) {
 
 fn risks(edge: &EdgeSpec, report: &mut Report<'_>) {
     let policy = &edge.policy;
-    if policy.overflow == EdgeOverflow::Block && !is_slot(policy.mode) {
+    if policy.overflow == EdgeOverflow::Block && !policy.mode.is_slot() {
         let text = "a slow reader blocks its producer";
         report.push(at_policy(Code::BackpressureRisk, edge, "overflow", text));
-    } else if is_slow_reader_drop_risk(policy) {
-        let text = "a slow reader among several loses messages";
-        report.push(at_policy(Code::BackpressureRisk, edge, "readers", text));
     }
     if matches!(policy.mode, EdgeMode::Queue | EdgeMode::RingBuffer)
         && policy.capacity > DEPTH_WITHOUT_WARNING_MAX
@@ -237,7 +204,6 @@ fn domains(
 pub(super) fn check_endpoints(resolved: &NameResolver<'_>, report: &mut Report<'_>) {
     let edges = &resolved.spec.edges;
     let mut state: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut owned: BTreeMap<&str, usize> = BTreeMap::new();
     for (at, edge) in edges.iter().enumerate() {
         if edge.kind == EdgeKind::State {
             let first = *state.entry(&edge.to).or_insert(at);
@@ -256,24 +222,10 @@ pub(super) fn check_endpoints(resolved: &NameResolver<'_>, report: &mut Report<'
                 );
             }
         }
-        if edge.policy.owner == PayloadOwner::Producer {
-            let first = *owned.entry(&edge.from).or_insert(at);
-            if first != at {
-                let text = format!("two edges of `{}` set `owner: producer`", edge.from);
-                report.push(
-                    at_policy(Code::InvalidChannelPolicy, edge, "owner", text)
-                        .related_at(edges[first].spans.get("policy.owner"), "the other edge")
-                        .edge(&edges[first].id)
-                        .help("use `owner: runtime`"),
-                );
-            }
-        }
     }
     for of_output in resolved.at_outputs.iter().flatten().filter(|one| one.len() > 1) {
         for edge in of_output.iter().map(|at| &edges[*at]) {
-            let policy = &edge.policy;
-            // With several readers on one edge, the error was already reported.
-            if policy.copy_policy == CopyPolicy::MoveOnly && policy.readers == Readers::Single {
+            if edge.policy.copy_policy == CopyPolicy::MoveOnly {
                 let text =
                     format!("a payload of `{}` is moved, but other edges carry it too", edge.from);
                 report.push(
@@ -290,7 +242,7 @@ pub(super) fn check_blocking_cycles(resolved: &NameResolver<'_>, report: &mut Re
     let edges = &resolved.spec.edges;
     let blocking: Vec<(usize, usize, usize)> = (0..edges.len())
         .filter(|at| edges[*at].policy.overflow == EdgeOverflow::Block)
-        .filter(|at| !is_slot(edges[*at].policy.mode))
+        .filter(|at| !edges[*at].policy.mode.is_slot())
         .filter_map(|at| match resolved.ends[at] {
             (Some(from), Some(to)) => Some((from.component, to.component, at)),
             _ => None,

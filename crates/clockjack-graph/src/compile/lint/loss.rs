@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use super::Finding;
 use crate::{
     describe::{
-        ComponentSpec, EdgeMode, EdgeOverflow, EdgeSpec, GraphSpec, LaneOverflow, LaneSpec,
-        LaneType, SourceType, TriggerType,
+        ComponentSpec, EdgeMode, EdgeSpec, GraphSpec, LaneOverflow, LaneSpec, LaneType, SourceType,
+        TriggerType,
     },
     diagnostic::Severity,
 };
@@ -119,7 +119,7 @@ impl<'s> Rates<'s> {
     /// An edge whose reader looks too seldom for what the edge holds.
     fn slow_reader(&self, edge: &EdgeSpec) -> Option<Finding> {
         let policy = &edge.policy;
-        let evicts = matches!(policy.overflow, EdgeOverflow::Overwrite | EdgeOverflow::DropOldest);
+        let evicts = policy.overflow.evicts();
         let is_chosen = ["policy.mode", "policy.overflow"].iter().any(|one| edge.spans.has(one));
         if !evicts || is_chosen {
             return None;
@@ -130,8 +130,8 @@ impl<'s> Rates<'s> {
         let looks = self
             .ticks_of(component)
             .or_else(|| is_polled.then(|| self.calls.get(reader).copied())?)?;
-        let is_slot = !matches!(policy.mode, EdgeMode::Queue | EdgeMode::RingBuffer);
-        let places = if is_slot { 1 } else { policy.capacity.max(1) };
+        // Of a barrier that is not full, nothing is read.
+        let places = if policy.mode == EdgeMode::Barrier { 1 } else { policy.n_places() };
         let messages = self.messages_on(edge)?;
         let (mode, overflow) = (policy.mode, policy.overflow);
         (messages > looks * Rate::from(places)).then(|| Finding {
@@ -164,7 +164,7 @@ impl<'s> Rates<'s> {
         let admitted = u64::from(width) + u64::from(lane.queue_capacity);
         let edges = trigger_inputs(component)
             .filter_map(|input| self.into.get(&*format!("{}.{input}", component.id)));
-        let ready: u64 = edges.flatten().map(|edge| u64::from(held(edge))).sum();
+        let ready: u64 = edges.flatten().map(|edge| u64::from(edge.policy.n_places())).sum();
         (ready > admitted).then(|| Finding {
             severity: Severity::Warning,
             rule: "lossy_default",
@@ -201,14 +201,6 @@ impl<'s> Rates<'s> {
             ),
             id: component.id.clone(),
         })
-    }
-}
-
-/// How many messages an edge holds.
-fn held(edge: &EdgeSpec) -> u32 {
-    match edge.policy.mode {
-        EdgeMode::Queue | EdgeMode::RingBuffer | EdgeMode::Barrier => edge.policy.capacity.max(1),
-        EdgeMode::Latest | EdgeMode::Latched | EdgeMode::PreviousTick => 1,
     }
 }
 

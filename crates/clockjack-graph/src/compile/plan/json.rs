@@ -96,7 +96,8 @@ impl Plan {
     }
 
     fn edge_json(&self, edge: &PlanEdge) -> Value {
-        let policy = &edge.policy;
+        let (policy, (from, port)) = (&edge.policy, edge.from);
+        let n_readers = self.components[from].outputs[port].edges.len();
         json!({
             "id": edge.id,
             "from": self.output_name(edge.from),
@@ -107,7 +108,7 @@ impl Plan {
             "overflow": policy.overflow.name(),
             "max_inflight": policy.max_inflight,
             "copy_policy": policy.copy_policy.name(),
-            "readers": policy.readers.name(),
+            "readers": if n_readers > 1 { "multi" } else { "single" },
             "slow_reader_drop_risk": edge.slow_reader_drop_risk,
         })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::{
     compile::lint::lint,
-    describe::{CopyPolicy, EdgeMode, EdgeOverflow, ErrorPolicy, GraphKind, Readers, TriggerType},
+    describe::{CopyPolicy, EdgeMode, EdgeOverflow, ErrorPolicy, GraphKind, TriggerType},
     diagnostic::Severity,
 };
 
@@ -105,7 +105,8 @@ const CASES: &[(Code, Change)] = &[
     }),
     (Code::InvalidMoveOnlyMultireader, |graph| {
         graph.edges[0].policy.copy_policy = CopyPolicy::MoveOnly;
-        graph.edges[0].policy.readers = Readers::Multi;
+        graph.add("other", "sink");
+        graph.edge("f", EdgeKind::Immediate, "source.out", "other.in");
     }),
     (Code::InvalidLanePolicy, |graph| {
         graph.lanes[0].lane_type = LaneType::FixedRate;
@@ -131,7 +132,10 @@ const CASES: &[(Code, Change)] = &[
     }),
     (Code::AdvisoryLaneFieldIgnored, |graph| graph.lanes[0].priority = 3),
     (Code::AdvisoryExecutionFieldIgnored, |graph| graph.components[0].execution.burst = 2),
-    (Code::BackpressureRisk, |graph| graph.edges[0].policy.readers = Readers::Multi),
+    (Code::BackpressureRisk, |graph| {
+        let policy = &mut graph.edges[0].policy;
+        (policy.mode, policy.overflow) = (EdgeMode::Queue, EdgeOverflow::Block);
+    }),
     (Code::HighQueueDepthLatencyRisk, |graph| {
         graph.edges[0].policy.mode = EdgeMode::Queue;
         graph.edges[0].policy.capacity = 257;
@@ -180,9 +184,9 @@ fn the_linter_reports_every_warning_of_the_checks() {
         let mut graph = pair();
         change(&mut graph);
         let found = lint(&graph, &findings(&graph));
-        // A rule of the linter itself is more exact about a slow reader.
+        // A rule of the linter itself is more exact about a blocked producer.
         let rule = match code {
-            Code::BackpressureRisk => "slow_reader_drop_risk",
+            Code::BackpressureRisk => "blocking_overflow_event_loop",
             code => code.name(),
         };
         let rules: Vec<&str> = found.iter().map(|one| one.rule).collect();

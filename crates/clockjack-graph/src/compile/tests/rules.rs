@@ -5,7 +5,7 @@ use super::*;
 use crate::{
     describe::{
         ClockDomain, Condition, CopyPolicy, EdgeMode, EdgeOverflow, ErrorPolicy, OnPolicyError,
-        OverrunPolicy, PartialSuccess, PayloadOwner, Readers, SourceText, TriggerType,
+        OverrunPolicy, PartialSuccess, SourceText, TriggerType,
     },
     diagnostic::Fix,
 };
@@ -37,11 +37,6 @@ const FAULTS: &[(Code, &str, Change)] = &[
         (policy.allow_drop, policy.mode, policy.overflow) =
             (false, EdgeMode::Queue, EdgeOverflow::Reject);
         policy.lifespan_ms = 5;
-    }),
-    (Code::InvalidChannelPolicy, "edges.f.policy.owner", |graph| {
-        graph.edges[0].policy.owner = PayloadOwner::Producer;
-        graph.edge("f", EdgeKind::Delay, "source.out", "sink.in").policy.owner =
-            PayloadOwner::Producer;
     }),
     (Code::InvalidChannelPolicy, "edges.e.policy.capacity", |graph| {
         let policy = &mut graph.edges[0].policy;
@@ -224,11 +219,6 @@ const ADVICE: &[(&str, Change)] = &[
     ("edges.e.policy.capacity", |graph| graph.edges[0].policy.capacity = 2),
     ("edges.e.policy.copy_policy", |graph| {
         graph.edges[0].policy.copy_policy = CopyPolicy::LoanedView;
-    }),
-    ("edges.e.policy.owner", |graph| graph.edges[0].policy.owner = PayloadOwner::Consumer),
-    ("edges.e.policy.readers", |graph| {
-        graph.edges[0].policy.readers = Readers::Multi;
-        graph.edges[0].policy.overflow = EdgeOverflow::Reject;
     }),
     ("edges.e.policy.timestamp_domain", |graph| {
         graph.edges[0].policy.timestamp_domain = ClockDomain::Device;

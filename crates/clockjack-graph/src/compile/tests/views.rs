@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::{
     compile::{diff::PlanDiff, lint::lint},
-    describe::{CopyPolicy, EdgeMode, EdgeOverflow, GraphFile, HierarchyEntry, Readers},
+    describe::{CopyPolicy, EdgeMode, EdgeOverflow, GraphFile, HierarchyEntry},
     diagnostic::Severity,
 };
 
@@ -26,6 +26,30 @@ fn sample() -> GraphSpec {
 
 fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn a_plan_says_which_readers_of_an_output_lose_what_others_get_and_nothing_warns() {
+    let mut graph = pair();
+    graph.add("other", "sink");
+    let other = graph.edge("f", EdgeKind::Immediate, "source.out", "other.in");
+    (other.policy.mode, other.policy.overflow) = (EdgeMode::Queue, EdgeOverflow::Reject);
+    let json = planned(&graph).to_json();
+    let said = |at: usize, key: &str| json["edges"][at][key].clone();
+    assert_eq!(
+        (said(0, "readers"), said(0, "slow_reader_drop_risk")),
+        ("multi".into(), true.into())
+    );
+    assert_eq!(
+        (said(1, "readers"), said(1, "slow_reader_drop_risk")),
+        ("multi".into(), false.into())
+    );
+    assert_eq!(findings(&graph), [], "several readers are no fault");
+    graph.edges.pop();
+    graph.components.pop();
+    let json = planned(&graph).to_json();
+    assert_eq!(json["edges"][0]["readers"], "single");
+    assert_eq!(json["edges"][0]["slow_reader_drop_risk"], false);
 }
 
 #[test]
@@ -111,12 +135,6 @@ const LINTS: &[(&str, Severity, &str, Change)] = &[
     }),
     ("async_capacity", Severity::Info, "e", |graph| graph.edges[0].kind = EdgeKind::Async),
     ("delay_epoch_boundary", Severity::Info, "e", |graph| graph.edges[0].kind = EdgeKind::Delay),
-    ("slow_reader_drop_risk", Severity::Info, "e", |graph| {
-        graph.edges[0].policy.readers = Readers::Multiple;
-    }),
-    ("loaned_view_without_pool_owner", Severity::Warning, "e", |graph| {
-        graph.edges[0].policy.copy_policy = CopyPolicy::LoanedView;
-    }),
     ("large_payload_copy", Severity::Warning, "e", |graph| {
         graph.components[0].component_type = "frame_source".into();
         graph.components[1].component_type = "frame_sink".into();

@@ -6,7 +6,7 @@ use super::{Added, InexactTimes};
 use crate::{
     describe::spec::{
         ClockDomain, Convergence, CopyPolicy, EdgeKind, EdgeMode, EdgeOverflow, EdgePolicy,
-        LoopMode, LoopSpec, LoopType, PartialSuccess, PayloadOwner, Readers,
+        LoopMode, LoopSpec, LoopType, PartialSuccess,
     },
     setters::setters,
 };
@@ -103,12 +103,6 @@ impl Edge {
 
         /// Sets how a payload reaches several readers.
         copy_policy(policy: CopyPolicy): |edge| edge.policy.copy_policy = policy;
-
-        /// Sets the owner of a payload.
-        owner(owner: PayloadOwner): |edge| edge.policy.owner = owner;
-
-        /// Declares that the channel has several readers.
-        several_readers(): |edge| edge.policy.readers = Readers::Multi;
     }
 }
 

@@ -142,6 +142,8 @@ pub(crate) struct Progress {
     /// Inputs that must not be silent for long.
     pub(crate) silence: Vec<WatchedInput>,
     incoming: VecDeque<Incoming>,
+    /// A buffer for what was lost on its way from other domains: the edge, how many.
+    lost_before: Vec<(u32, u64)>,
     /// Per edge with a bound on messages in flight: the edge, how many messages there are, how many
     /// may stay.
     in_flight: Vec<(u32, u32, u32)>,

@@ -303,6 +303,27 @@ impl Channel {
         }
     }
 
+    /// How many messages leave less room for the next ones that come from another domain. They
+    /// come after [`advance`](Self::advance), which empties the later place.
+    pub(crate) fn n_without_room(&self) -> u32 {
+        if self.storage == Storage::LaterSlot { 0 } else { self.depth() }
+    }
+
+    /// Counts messages that did not get here from another domain, because as many were on their
+    /// way as this channel keeps: as if this channel had evicted or refused each of them.
+    #[cold]
+    pub(crate) fn count_lost_before(&mut self, n_lost: u64, now_ns: u64) {
+        for _ in 0..n_lost {
+            if self.overflow.evicts() {
+                self.counters.publish_count += 1;
+                self.count_evicted();
+                self.note(HealthKind::ChannelOverflow, self.seq, now_ns);
+            } else {
+                self.refuse(now_ns);
+            }
+        }
+    }
+
     /// The reader never reads again: drops all messages, and all later ones. The channel blocks no
     /// producer any more.
     pub(crate) fn abandon(&mut self) {

@@ -1,4 +1,5 @@
-//! Credit-based flow control on blocking edges between domains.
+//! Credit-based flow control on edges between domains that refuse messages when they are full:
+//! with `block`, `reject`, `drop_newest` or `fail_fast`.
 //!
 //! The scheme is that of Kung, Blackwell and Chapman ("Credit-based flow control for ATM networks",
 //! 1994).
@@ -6,13 +7,14 @@
 //! A producer cannot inspect a channel of another domain. So the producer counts what it has sent,
 //! and the reader's domain reports after each of its epochs how many of these messages have left
 //! the channel. The difference is on its way or in the channel, and must not exceed the capacity of
-//! the channel. A producer that finds no room asks to be woken; [`Credit`] explains why no wake-up
-//! is lost.
+//! the channel. On a blocking edge, a producer that finds no room asks to be woken; [`Credit`]
+//! explains why no wake-up is lost. On the other edges its publications are refused until there is
+//! room.
 
 mod edge;
 
 use self::edge::Credit;
-use crate::{compile::Plan, describe::EdgeOverflow};
+use crate::compile::Plan;
 
 /// The credits of a run, by edge of its plan.
 #[derive(Default)]
@@ -24,8 +26,8 @@ impl Credits {
         let domain = |component: usize| Some(domain_of[plan.components.get(component)?.lane]);
         let credits = plan.edges.iter().map(|edge| {
             let (from, to) = (domain(edge.from.0)?, domain(edge.to.0)?);
-            let is_held = from != to && edge.policy.overflow == EdgeOverflow::Block;
-            is_held.then(|| Credit::new(edge.policy.capacity))
+            let is_held = from != to && !edge.policy.overflow.evicts();
+            is_held.then(|| Credit::new(edge.policy.n_places()))
         });
         Self(credits.collect())
     }
@@ -55,7 +57,8 @@ impl Credits {
         self.of(edge).into_iter().for_each(Credit::receive);
     }
 
-    /// Reports how many messages are in the channel; returns whether the producer must be woken.
+    /// Reports how many messages take up room in the channel; returns whether the producer must be
+    /// woken.
     pub(crate) fn report_depth(&self, edge: u32, n_inside: u32) -> bool {
         self.of(edge).is_some_and(|credit| credit.report_depth(n_inside))
     }

@@ -72,7 +72,7 @@ impl OutEdge {
 
     /// Whether a full edge evicts its oldest message.
     fn evicts(&self) -> bool {
-        matches!(self.overflow, EdgeOverflow::Overwrite | EdgeOverflow::DropOldest)
+        self.overflow.evicts()
     }
 }
 

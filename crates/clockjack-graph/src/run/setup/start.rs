@@ -39,7 +39,7 @@ use crate::{
         flow::{
             blackboard,
             credit::Credits,
-            inbox::{CloseOnDrop, Inbox},
+            inbox::{CloseOnDrop, Inbox, InboxEdge},
             tasks::Tasks,
         },
         observe::{
@@ -114,7 +114,8 @@ pub(crate) fn start(
         calls,
         credits: Credits::new(&plan, &domain_of),
     });
-    let inboxes: Arc<[Inbox]> = (0..n_domains).map(|_| Inbox::new(options.feed_max)).collect();
+    let inbox = |domain| Inbox::new(options.feed_max, inbox_edges(&plan, &domain_of, domain));
+    let inboxes: Arc<[Inbox]> = (0..n_domains).map(inbox).collect();
     let (shared_by_end, inboxes_of_end) = (Arc::clone(&shared), CloseOnDrop(Arc::clone(&inboxes)));
     let mut joins = Vec::with_capacity(n_domains);
     for (index, regions) in wired.domains.into_iter().enumerate() {
@@ -154,6 +155,16 @@ pub(crate) fn start(
     };
     let ended = Ended(executor.spawn_future(end));
     Ok(Started { shared, inboxes, ended })
+}
+
+/// The edges to a domain from other ones.
+fn inbox_edges(plan: &Plan, domain_of: &[usize], domain: usize) -> Vec<InboxEdge> {
+    // The edges of feeds begin outside of the graph.
+    let of = |component: usize| Some(domain_of[plan.components.get(component)?.lane]);
+    let edges = plan.edges.iter().enumerate().filter(|(_, edge)| {
+        of(edge.to.0) == Some(domain) && of(edge.from.0).is_some_and(|from| from != domain)
+    });
+    edges.map(|(at, edge)| InboxEdge::new(wiring::count(at), &edge.policy)).collect()
 }
 
 /// The state of a domain in which every lane is due.

@@ -393,8 +393,7 @@ fn to(wired: &Wired, component: usize, edge: usize) -> Target {
 
 fn may_refuse(plan: &Plan, route: &Route) -> bool {
     let overflow = plan.edges[route.edge as usize].policy.overflow;
-    route.max_inflight > 0
-        || !matches!(overflow, EdgeOverflow::Overwrite | EdgeOverflow::DropOldest)
+    route.max_inflight > 0 || !overflow.evicts()
 }
 
 fn add_special_edges(
@@ -423,7 +422,7 @@ fn add_special_edges(
     wired.special_edges[domain].watched.extend(watched.map(|edge| count(*edge)));
     for route in &node.routes {
         if let Target::Domain(to) = route.to
-            && plan.edges[route.edge as usize].policy.overflow == EdgeOverflow::Block
+            && !plan.edges[route.edge as usize].policy.overflow.evicts()
         {
             wired.special_edges[to as usize].credited.push((route.edge, count(domain)));
         }

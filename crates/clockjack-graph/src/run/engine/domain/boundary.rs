@@ -20,7 +20,7 @@ use crate::{
         },
         flow::{
             blackboard, channel,
-            inbox::{Inbox, Incoming},
+            inbox::{Inbox, Incoming, Sent},
             message::{Message, Meta},
             reconfigure::{ConfigRefused, Transaction},
         },
@@ -109,7 +109,10 @@ impl Domain {
     /// Takes what has come in from outside.
     pub(super) fn take_incoming(&mut self) -> Option<Fault> {
         let mut incoming = core::mem::take(&mut self.progress.incoming);
-        self.inboxes[self.index].take(&mut incoming);
+        let mut lost = core::mem::take(&mut self.progress.lost_before);
+        self.inboxes[self.index].take(&mut incoming, &mut lost);
+        self.count_lost_before(&mut lost);
+        self.progress.lost_before = lost;
         if incoming.is_empty() {
             self.progress.incoming = incoming;
             return None;
@@ -135,6 +138,17 @@ impl Domain {
             self.inboxes[self.index].release(n_taken);
         }
         fault
+    }
+
+    /// Counts messages that were lost on their way from other domains at their channels.
+    fn count_lost_before(&mut self, lost: &mut Vec<(u32, u64)>) {
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+        for (edge, n_lost) in lost.drain(..) {
+            let place = self.channel_locations[edge as usize];
+            let region = state.regions[place.region as usize].get_mut();
+            let channel = &mut region.channels[place.channel as usize];
+            channel.count_lost_before(n_lost, state.env.now_ns);
+        }
     }
 
     fn apply_incoming(&mut self, item: Incoming) -> Option<Fault> {
@@ -197,7 +211,9 @@ impl Domain {
                 let _ = self.inboxes[*from as usize].put(Incoming::RoomAvailable);
             }
         }
-        incoming.append(&mut self.inboxes[self.index].close());
+        let mut lost = Vec::new();
+        incoming.append(&mut self.inboxes[self.index].close(&mut lost));
+        self.count_lost_before(&mut lost);
         for item in incoming.drain(..) {
             self.progress.n_fed_dropped += u64::from(item.is_fed());
             if let Incoming::FromDomain { edge, .. } = item {
@@ -376,7 +392,7 @@ impl Domain {
         for (edge, from) in &self.special_edges.credited {
             let place = self.channel_locations[*edge as usize];
             let region = state.regions[place.region as usize].get_mut();
-            let n_inside = region.channels[place.channel as usize].depth();
+            let n_inside = region.channels[place.channel as usize].n_without_room();
             if self.shared.credits.report_depth(*edge, n_inside) {
                 // The other domain may have ended.
                 let _ = self.inboxes[*from as usize].put(Incoming::RoomAvailable);
@@ -409,13 +425,13 @@ impl Domain {
 }
 
 /// Sends a message to another domain; returns false if that has ended, as its inbox is closed then.
+/// A message that its edge has no room for counts there.
 fn send_to_domain(shared: &RunShared, to: &Inbox, edge: u32, message: Message) -> bool {
-    let Message { value, meta } = message;
-    let is_sent = to.put(Incoming::FromDomain { edge, value, meta }).is_ok();
-    if is_sent {
+    let sent = to.send(edge, message.value, message.meta);
+    if sent == Sent::Accepted {
         shared.credits.send(edge);
     }
-    is_sent
+    sent != Sent::Closed
 }
 
 /// Writes a deferred message to the commit log. `repeatable` is the address of the payload of the

@@ -1,4 +1,4 @@
-//! The shared state of one blocking edge between two domains.
+//! The shared state of one edge between two domains that refuses messages when it is full.
 //!
 //! # Protocol
 //!
@@ -73,8 +73,8 @@ impl Credit {
         self.received.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// For the reader: reports how many messages are in the channel. Returns whether the producer
-    /// must be woken.
+    /// For the reader: reports how many messages take up room in the channel. Returns whether the
+    /// producer must be woken.
     pub(super) fn report_depth(&self, n_inside: u32) -> bool {
         // Relaxed: rule 1.
         let received = self.received.load(Ordering::Relaxed);
