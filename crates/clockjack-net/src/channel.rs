@@ -31,6 +31,8 @@ pub(crate) const WINDOW: u64 = 1_024;
 /// The sending half of a channel.
 pub(crate) struct Outbound {
     pub(crate) id: u64,
+    /// The incarnation of this node that the channel belongs to, and the window of its link, too.
+    pub(crate) me: u64,
     /// The incarnation of the receiver.
     pub(crate) peer: u64,
     pub(crate) export: u64,
@@ -63,16 +65,16 @@ struct OutboundState {
 }
 
 impl Outbound {
-    /// A channel to an export: the incarnation of its node, its number, and the type of its
-    /// messages with their version.
+    /// A channel of an incarnation of this node to an export: the incarnation of its node, its
+    /// number, and the type of its messages with their version.
     pub(crate) fn new(
-        id: u64,
+        (id, me): (u64, u64),
         (peer, export, type_hash): (u64, u64, u64),
         version: u16,
         link: Arc<OutLink>,
     ) -> Self {
         let state = OutboundState { limit: WINDOW_FIRST, ..OutboundState::default() };
-        Self { id, peer, export, type_hash, version, link, state: SpinLock::new(state) }
+        Self { id, me, peer, export, type_hash, version, link, state: SpinLock::new(state) }
     }
 
     /// The number of the next message, which counts so many bytes, if the windows of the channel
@@ -307,7 +309,7 @@ mod tests {
     use crate::window::LINK_WINDOW;
 
     fn outbound() -> Outbound {
-        Outbound::new(1, (2, 3, 4), 1, Arc::new(OutLink::new()))
+        Outbound::new((1, 5), (2, 3, 4), 1, Arc::new(OutLink::new()))
     }
 
     proptest! {

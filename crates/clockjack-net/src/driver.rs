@@ -226,6 +226,13 @@ impl Actor for Driver {
         self.membership.leave(&mut self.writes);
         self.write(moment(cx.now()));
         self.links.end_all(TerminationCause::SelfLost);
+        // Also those of proxies that the mailbox of this actor still names. A proxy that is opened
+        // from now on finds the flag.
+        let channels: Vec<Arc<Outbound>> = self.shared.state.with(|state| {
+            state.has_left = true;
+            state.proxies.values().map(|entry| entry.channel.clone()).collect()
+        });
+        channels.iter().for_each(|channel| channel.end(TerminationCause::SelfLost));
         self.finds.end_all();
         // The connection ends with the membership.
         self.engine = None;
@@ -320,7 +327,7 @@ impl Driver {
         let ended: BTreeMap<u64, Arc<OutLink>> = self.shared.state.with(|state| {
             state.me = me.clone();
             state.members = members;
-            if matches!(own, Some(OwnChange::Lost(_))) {
+            if matches!(own, Some(OwnChange::Lost(_) | OwnChange::Taken)) {
                 // Another incarnation has links of its own.
                 return core::mem::take(&mut state.links);
             }
@@ -334,10 +341,12 @@ impl Driver {
         {
             engine.subscribe(me.incarnation());
         }
-        if let Some(OwnChange::Lost(old)) = &own {
+        if matches!(own, Some(OwnChange::Lost(_) | OwnChange::Taken)) {
             self.links.end_all(TerminationCause::SelfLost);
             self.finds.end_all();
             self.packs.clear();
+        }
+        if let Some(OwnChange::Lost(old)) = &own {
             self.shared.metrics.with(|metrics| metrics.rejoins += 1);
             self.publish(&NetEvent::Lost(old.clone()));
             // The event above has said it.
@@ -470,6 +479,11 @@ impl Driver {
     }
 
     fn opened(&mut self, cx: &mut Context<'_, Self>, channel: Arc<Outbound>) {
+        if channel.me != self.membership.me().incarnation() {
+            // The end of that incarnation was read first. Its window is not that of this one's
+            // link, and no grant would reach it.
+            return channel.end(TerminationCause::SelfLost);
+        }
         if self.membership.view.member(channel.peer).is_none() {
             return channel.end(TerminationCause::NodeLost);
         }

@@ -38,6 +38,8 @@ pub(crate) struct SharedState {
     /// The windows of the links to other members, by incarnation.
     pub(crate) links: BTreeMap<u64, Arc<OutLink>>,
     pub(crate) n_channels: u64,
+    /// The driver has stopped: a proxy that is opened now would never learn its end.
+    pub(crate) has_left: bool,
     exports: BTreeMap<u64, Arc<Export>>,
     /// The exports that have a name.
     names: BTreeMap<String, u64>,
@@ -77,6 +79,7 @@ impl SharedState {
             proxies: BTreeMap::new(),
             links: BTreeMap::new(),
             n_channels: 0,
+            has_left: false,
             exports: BTreeMap::new(),
             names: BTreeMap::new(),
             n_exports: 0,

@@ -10,7 +10,7 @@ use clockjack_net::{
 };
 use clockjack_testkit::{TestCluster, TestProbe};
 
-use crate::{Counter, Msg, Pair, SECOND, pair, pair_of};
+use crate::{Counter, Msg, Pair, SECOND, end_member, pair, pair_of, pairs};
 
 const KIB: usize = 1 << 10;
 
@@ -255,4 +255,27 @@ fn a_request_whose_ask_is_over_before_there_is_credit_is_not_sent() {
     assert_eq!(seen.receive_n(71).iter().sum::<u64>(), 100);
     seen.expect_none();
     drop(asks);
+}
+
+/// The proxy gets the window of the lost incarnation, and the driver hears of the proxy only after
+/// it has read the end of that incarnation.
+#[test]
+fn a_proxy_that_is_opened_as_its_node_is_lost_stops_and_no_later_one_gets_its_window() {
+    for pair in pairs() {
+        let cluster = &pair.cluster;
+        let other = cluster.net(0).export("other", &pair.counter).expect("it runs");
+        let old = cluster.net(1).me();
+        end_member(cluster, &old);
+        let stale = cluster.net(1).actor(&other).expect("it has not read its end");
+        cluster.settle();
+        assert_ne!(cluster.net(1).me(), old);
+        assert!(stale.is_stopped(), "it belongs to the lost incarnation");
+        let remotes = [&pair.address, &other].map(|to| cluster.net(1).actor(to).expect("a member"));
+        for at in 0..18 {
+            remotes[at % 2].tell(Msg::Blob(vec![0; 1_000 * KIB])).expect("there is room");
+        }
+        cluster.advance(2 * SECOND);
+        assert_eq!(pair.seen.queued(), 18, "the window opens again");
+        pair.seen.receive_n(18);
+    }
 }
