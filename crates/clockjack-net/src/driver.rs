@@ -649,7 +649,11 @@ impl Driver {
                 let event = gets_on.then(|| NetEvent::Unblocked { to: node.clone() });
                 event.iter().for_each(|event| self.publish(event));
             }
-            Frame::Forget { channel, request } => self.links.forget(from, channel, request),
+            Frame::Forget { channel, request } => {
+                if let Some(confirmation) = self.links.forget(from, channel, request) {
+                    self.push(cx, from, &confirmation);
+                }
+            }
             Frame::Grant { channel, limit, received } => {
                 if let Some(channel) = self.links.outbound(from, channel) {
                     channel.grant(limit, received);
@@ -703,8 +707,7 @@ impl Driver {
         if let Some(answer) = self.links.is_open(from, channel) {
             return self.push(cx, from, &answer);
         }
-        let answer_within = self.shared.config.answer_within;
-        let route = match self.links.route(from, channel, answer_within) {
+        let route = match self.links.route(from, channel) {
             Ok(route) => route,
             Err(refusal) => return self.push(cx, from, &refusal),
         };

@@ -116,11 +116,10 @@ impl Net {
         if member_value(&config.name, &config.roles, u64::MAX).is_none() {
             return Err(JoinError(JoinErrorKind::RolesTooLong));
         }
-        let membership = Membership::new(config.clone(), connect.join_number());
+        let membership = Membership::new(config, connect.join_number());
         let state = SharedState::new(membership.me(), membership.view.members());
         let shared = Arc::new(NetShared {
             system: system.clone(),
-            config,
             state: SpinLock::new(state),
             metrics: Arc::new(SpinLock::new(NetMetrics::default())),
         });

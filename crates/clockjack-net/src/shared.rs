@@ -7,7 +7,7 @@ use clockjack_actor::{ActorRef, ActorSystem, Pid};
 use clockjack_sync::{Arc, spin_lock::SpinLock};
 
 use crate::{
-    NetConfig, NetMetrics,
+    NetMetrics,
     channel::Outbound,
     driver::NetMsg,
     error::ExportErrorKind,
@@ -25,7 +25,6 @@ const SWEEP_MIN: usize = 1_024;
 /// See the [module](self).
 pub(crate) struct NetShared {
     pub(crate) system: ActorSystem,
-    pub(crate) config: NetConfig,
     pub(crate) state: SpinLock<SharedState>,
     pub(crate) metrics: Arc<SpinLock<NetMetrics>>,
 }

@@ -48,6 +48,8 @@ enum Msg {
     Bye(ReplyTo<u64>),
     /// Answers what was kept, and reports how many.
     Release,
+    /// A request with a payload: answers its length.
+    Weigh(Vec<u8>, ReplyTo<u64>),
 }
 
 /// Adds numbers, and reports each of them.
@@ -87,6 +89,7 @@ impl Actor for Counter {
                     to.reply(self.sum);
                 }
             }
+            Msg::Weigh(bytes, to) => to.reply(bytes.len() as u64),
             Msg::Fail => return Err(Failure::msg("as the test wants")),
         }
         Ok(Next::Stay)
