@@ -20,11 +20,12 @@ use clockjack_wire::frame::{EXPORT_NAME_MAX, EndCause, Frame, Message, Pack};
 
 use crate::{
     NetEvent, NodeId,
+    announced::{Announced, Entry},
     channel::Outbound,
-    engine::{Connect, Engine, EngineEvent, Expected, LogWrite, Moment, Notify},
+    engine::{Connect, Engine, EngineEvent, LogWrite, Moment, Notify},
     error::FindErrorKind,
     links::{Finds, LinkTick, Links},
-    log::{Change, Service, service_key},
+    log::{Change, Service},
     membership::{Membership, OwnChange},
     packs::{Packs, Pushed},
     share::ServiceChange,
@@ -115,6 +116,7 @@ pub(crate) struct Driver {
     shares: BTreeMap<(String, u64), ActorRef<ServiceChange>>,
     subscribers: Vec<ActorRef<NetEvent>>,
     packs: Packs,
+    announced: Announced,
     writes: Vec<LogWrite>,
 }
 
@@ -135,6 +137,7 @@ impl Driver {
             shares: BTreeMap::new(),
             subscribers: Vec::new(),
             packs: Packs::default(),
+            announced: Announced::default(),
             writes: Vec::new(),
         }
     }
@@ -250,13 +253,15 @@ impl Driver {
             self.abandon_attempt();
         }
         let (me, view) = (self.membership.me().incarnation(), &self.membership.view);
+        let mut missing = BTreeSet::new();
         if view.next_member(0) == Some(me) {
             // One member removes what lost ones have left behind, also what they wrote after their
             // end. By the tick: when the end of a node is read, the member that would remove may
             // be lost, too.
-            self.writes.extend(view.orphans().map(|service| end_of(service_key(service))));
+            missing.extend(view.orphans().cloned().map(Entry::End));
         }
-        self.repeat_writes();
+        self.add_missing(&mut missing);
+        self.announced.repeat(now, &missing, &mut self.writes);
         self.write(now);
         if let Some(next) = self.membership.view.next_member(me) {
             self.push(cx, next, &Frame::Ping);
@@ -392,13 +397,15 @@ impl Driver {
                     to.tell_or_dead_letter(ServiceChange::Up(name, service));
                 }
             }
-            Change::ServiceDown(service) => {
+            Change::ServiceDown(service) if service.incarnation != me => {
                 let to = self.shares.get(&(service.key.clone(), service.type_hash));
-                if let Some(to) = to.filter(|_| service.incarnation != me) {
+                if let Some(to) = to {
                     to.tell_or_dead_letter(ServiceChange::Down(service));
                 }
             }
-            Change::MemberUp(_) | Change::MemberDown(_) | Change::ServiceUp(_) => {}
+            Change::ServiceDown(service) => self.announced.read(&Entry::End(service)),
+            Change::ServiceUp(service) => self.announced.read(&Entry::Begin(service)),
+            Change::MemberUp(_) | Change::MemberDown(_) => {}
         }
     }
 
@@ -419,17 +426,17 @@ impl Driver {
     /// Writes services of this node, which is a member, to the log.
     fn announce(&mut self, now: Moment, services: &[(String, u64, u64)]) {
         let incarnation = self.membership.me().incarnation();
-        let writes = services.iter().map(|(key, type_hash, export)| {
+        for (key, type_hash, export) in services {
             let (key, type_hash, export) = (key.clone(), *type_hash, *export);
-            begin_of(service_key(&Service { key, type_hash, incarnation, export }))
-        });
-        self.writes.extend(writes);
+            let begin = Entry::Begin(Service { key, type_hash, incarnation, export });
+            self.announced.write(now, begin, &mut self.writes);
+        }
         self.write(now);
     }
 
-    /// Writes again what the log does not show: the write of a service, or of its end, was lost or
-    /// is on its way. A service that is written twice changes nothing.
-    fn repeat_writes(&mut self) {
+    /// Adds what the log does not show: the write of a service of this node, or of its end, was
+    /// lost or is on its way. A service that is written twice changes nothing.
+    fn add_missing(&self, missing: &mut BTreeSet<Entry>) {
         if !self.membership.is_member() {
             return;
         }
@@ -439,18 +446,22 @@ impl Driver {
             in_log.map(|one| (&*one.key, one.type_hash, one.export)).collect();
         let here = self.registered.iter().map(|(key, hash, export)| (&**key, *hash, *export));
         let here: BTreeSet<(&str, u64, u64)> = here.collect();
-        let key_of = |&(key, type_hash, export): &(&str, u64, u64)| {
-            service_key(&Service { key: String::from(key), type_hash, incarnation, export })
+        let service = |&(key, type_hash, export): &(&str, u64, u64)| Service {
+            key: String::from(key),
+            type_hash,
+            incarnation,
+            export,
         };
-        self.writes.extend(here.difference(&in_log).map(key_of).map(begin_of));
-        self.writes.extend(in_log.difference(&here).map(key_of).map(end_of));
+        missing.extend(here.difference(&in_log).map(service).map(Entry::Begin));
+        missing.extend(in_log.difference(&here).map(service).map(Entry::End));
     }
 
     fn withdraw(&mut self, now: Moment, entry: (String, u64, u64)) {
         self.registered.retain(|one| *one != entry);
         let (key, type_hash, export) = entry;
         let incarnation = self.membership.me().incarnation();
-        self.writes.push(end_of(service_key(&Service { key, type_hash, incarnation, export })));
+        let end = Entry::End(Service { key, type_hash, incarnation, export });
+        self.announced.write(now, end, &mut self.writes);
         self.write(now);
     }
 
@@ -727,12 +738,4 @@ impl Driver {
         };
         self.push(cx, from, &answer);
     }
-}
-
-fn begin_of(key: String) -> LogWrite {
-    LogWrite { key, value: Some(Vec::new()), expected: Expected::Any, ttl: None }
-}
-
-fn end_of(key: String) -> LogWrite {
-    LogWrite { key, value: None, expected: Expected::Any, ttl: None }
 }
