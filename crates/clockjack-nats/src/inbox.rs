@@ -19,6 +19,10 @@ const LOG_WAITING_MAX: usize = 8_192;
 /// The most bytes of packs that wait for the node.
 const PACK_BYTES_MAX: usize = 64 << 20;
 
+/// What a pack counts beyond its bytes: its place in the queue, and its memory. Otherwise packs
+/// without bytes, which anyone with the permission may send, would have no bound.
+const PACK_OVERHEAD: usize = 64;
+
 /// See the [module](self).
 #[derive(Clone, Default)]
 pub(crate) struct Inbox(Arc<InboxShared>);
@@ -87,10 +91,11 @@ impl Inbox {
 
     pub(crate) fn push_pack(&self, pack: Vec<u8>) {
         self.change(|state| {
-            if state.pack_bytes + pack.len() > PACK_BYTES_MAX {
+            let n_bytes = state.pack_bytes + pack.len() + PACK_OVERHEAD;
+            if n_bytes > PACK_BYTES_MAX {
                 state.n_dropped += 1;
             } else {
-                state.pack_bytes += pack.len();
+                state.pack_bytes = n_bytes;
                 state.packs.push_back(EngineEvent::Pack(pack));
             }
         });
@@ -156,10 +161,23 @@ mod tests {
     }
 
     #[test]
+    fn packs_without_bytes_have_a_bound_too() {
+        let inbox = Inbox::default();
+        let n_max = PACK_BYTES_MAX / PACK_OVERHEAD;
+        for _ in 0..n_max + 5 {
+            inbox.push_pack(Vec::new());
+        }
+        let taken = inbox.take();
+        assert_eq!((taken.len(), taken.last()), (n_max + 1, Some(&EngineEvent::Dropped(5))));
+        inbox.push_pack(Vec::new());
+        assert_eq!(inbox.take(), [EngineEvent::Pack(Vec::new())], "there is room again");
+    }
+
+    #[test]
     fn packs_beyond_the_bound_are_dropped_and_counted_and_the_log_waits() {
         let inbox = Inbox::default();
         for _ in 0..PACK_BYTES_MAX / (1 << 20) + 3 {
-            inbox.push_pack(vec![0; 1 << 20]);
+            inbox.push_pack(vec![0; (1 << 20) - PACK_OVERHEAD]);
         }
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("it starts");
         let taken = runtime.block_on(async {

@@ -1,9 +1,10 @@
 //! What a node sends: packs to other nodes, and writes to the log.
 //!
-//! Two queues, each with a task: a write waits for its confirmation, up to several seconds while
-//! the servers elect a leader, and must not delay packs. The key of a new incarnation must not be
-//! written before the node receives packs; so a write waits until all subscriptions that were asked
-//! for before it are active.
+//! Three queues, each with a task: a write waits for its confirmation, up to several seconds while
+//! the servers elect a leader, and must delay neither packs nor the renewal of a lease. So leases
+//! have a queue of their own, and all other writes another one. A write that waits is replaced by a
+//! newer one of its key. The key of a new incarnation must not be written before the node receives
+//! packs; so a write waits until all subscriptions that were asked for before it are active.
 //!
 //! A subscription is active when a message to its own subject has arrived: that the client has
 //! flushed it proves nothing to other connections.
@@ -12,7 +13,10 @@ use core::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use async_nats::StatusCode;
 use clockjack_net::engine::{Expected, LogWrite};
@@ -38,6 +42,9 @@ const PACK_BYTES_MAX: usize = 32 << 20;
 /// The most writes that wait for the server.
 const WRITES_MAX: usize = 65_536;
 
+/// How the keys of leases begin.
+const LEASE: &str = "live.";
+
 /// How long the server may take to confirm a write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -50,10 +57,14 @@ pub(crate) enum Outgoing {
     Pack { to: u64, pack: Vec<u8> },
 }
 
-/// The sending ends of both queues.
+/// A write, and the number of the last subscription that was asked for before it.
+type NumberedWrite = (u64, LogWrite);
+
+/// The sending ends of the queues.
 pub(crate) struct Queues {
     packs: mpsc::Sender<Outgoing>,
-    writes: mpsc::Sender<(u64, LogWrite)>,
+    leases: mpsc::Sender<NumberedWrite>,
+    writes: mpsc::Sender<NumberedWrite>,
     pack_bytes: Arc<AtomicUsize>,
     n_subscriptions: u64,
     /// A subscription that found no room, which is tried again: it must not be lost.
@@ -61,21 +72,27 @@ pub(crate) struct Queues {
     inbox: Inbox,
 }
 
-/// The receiving ends of both queues.
+/// The receiving ends of the queues.
 pub(crate) struct Outgoings {
     packs: mpsc::Receiver<Outgoing>,
-    writes: mpsc::Receiver<(u64, LogWrite)>,
+    leases: mpsc::Receiver<NumberedWrite>,
+    writes: mpsc::Receiver<NumberedWrite>,
     pack_bytes: Arc<AtomicUsize>,
 }
 
 pub(crate) fn queues(inbox: Inbox) -> (Queues, Outgoings) {
     let (packs, packs_end) = mpsc::channel(PACKS_MAX);
+    let (leases, leases_end) = mpsc::channel(WRITES_MAX);
     let (writes, writes_end) = mpsc::channel(WRITES_MAX);
     let pack_bytes = Arc::new(AtomicUsize::new(0));
-    let outgoings =
-        Outgoings { packs: packs_end, writes: writes_end, pack_bytes: pack_bytes.clone() };
+    let outgoings = Outgoings {
+        packs: packs_end,
+        leases: leases_end,
+        writes: writes_end,
+        pack_bytes: pack_bytes.clone(),
+    };
     let waiting = VecDeque::new();
-    (Queues { packs, writes, pack_bytes, n_subscriptions: 0, waiting, inbox }, outgoings)
+    (Queues { packs, leases, writes, pack_bytes, n_subscriptions: 0, waiting, inbox }, outgoings)
 }
 
 impl Queues {
@@ -108,7 +125,8 @@ impl Queues {
     }
 
     pub(crate) fn write(&mut self, write: LogWrite) {
-        if self.writes.try_send((self.n_subscriptions, write)).is_err() {
+        let queue = if write.key.starts_with(LEASE) { &self.leases } else { &self.writes };
+        if queue.try_send((self.n_subscriptions, write)).is_err() {
             self.inbox.dropped(1);
         }
     }
@@ -123,7 +141,7 @@ pub(crate) struct Subjects {
     pub(crate) names: Names,
 }
 
-/// Sends packs and writes until the node drops its ends of the queues, and both are empty.
+/// Sends packs and writes until the node drops its ends of the queues, and all are empty.
 pub(crate) async fn run(
     client: async_nats::Client,
     subjects: Subjects,
@@ -132,9 +150,13 @@ pub(crate) async fn run(
     outgoings: Outgoings,
 ) {
     let (active, is_active) = watch::channel(0);
-    let Outgoings { packs, writes, pack_bytes } = outgoings;
+    let Outgoings { packs, leases, writes, pack_bytes } = outgoings;
     let sender = PackSender { client, subjects, inbox: inbox.clone(), pack_bytes, active };
-    tokio::join!(sender.run(packs), write_all(log, inbox, writes, is_active));
+    tokio::join!(
+        sender.run(packs),
+        write_all(log.clone(), inbox.clone(), leases, is_active.clone()),
+        write_all(log, inbox, writes, is_active),
+    );
 }
 
 struct PackSender {
@@ -237,29 +259,128 @@ async fn no_responders(client: async_nats::Client, answers: String, inbox: Inbox
     }
 }
 
+/// Writes that wait for the server, in their order; the newest one of each key.
+#[derive(Default)]
+struct WaitingWrites {
+    /// The keys, in the order of their oldest writes.
+    keys: VecDeque<String>,
+    newest: HashMap<String, NumberedWrite>,
+}
+
+impl WaitingWrites {
+    fn push(&mut self, (number, write): NumberedWrite) {
+        let key = write.key.clone();
+        if self.newest.insert(key.clone(), (number, write)).is_none() {
+            self.keys.push_back(key);
+        }
+    }
+
+    /// A write has to be tried again, unless a newer one of its key waits.
+    fn push_again(&mut self, (number, write): NumberedWrite) {
+        if !self.newest.contains_key(&write.key) {
+            self.push((number, write));
+        }
+    }
+
+    fn pop(&mut self) -> Option<NumberedWrite> {
+        let key = self.keys.pop_front()?;
+        self.newest.remove(&key)
+    }
+
+    /// The next write; waits for one. None if the queue is closed and empty.
+    async fn next(&mut self, writes: &mut mpsc::Receiver<NumberedWrite>) -> Option<NumberedWrite> {
+        // Without an end, the bound of the queue is none.
+        while self.keys.len() < WRITES_MAX
+            && let Ok(write) = writes.try_recv()
+        {
+            self.push(write);
+        }
+        match self.pop() {
+            Some(write) => Some(write),
+            None => writes.recv().await,
+        }
+    }
+}
+
 async fn write_all(
     log: Log,
     inbox: Inbox,
-    mut writes: mpsc::Receiver<(u64, LogWrite)>,
+    mut writes: mpsc::Receiver<NumberedWrite>,
     mut active: watch::Receiver<u64>,
 ) {
-    while let Some((number, write)) = writes.recv().await {
+    let mut waiting = WaitingWrites::default();
+    while let Some((number, write)) = waiting.next(&mut writes).await {
         // An error means that the other task has ended, and the node with it; its last writes end
         // its membership.
         let _is_active = active.wait_for(|active| *active >= number).await;
-        loop {
-            let written = time::timeout(WRITE_TIMEOUT, log.write(&write)).await;
-            let is_known = matches!(written, Ok(Ok(Written::Accepted | Written::Refused)));
-            // The node repeats a write with a condition by itself, with a condition that is true
-            // then. One without a condition may be written twice, and must not be lost.
-            if is_known || write.expected != Expected::Any {
-                break;
-            }
-            if writes.is_closed() {
-                inbox.dropped(1);
-                break;
-            }
-            time::sleep(RETRY).await;
+        let written = time::timeout(WRITE_TIMEOUT, log.write(&write)).await;
+        let is_known = matches!(written, Ok(Ok(Written::Accepted | Written::Refused)));
+        // The node repeats a write with a condition by itself, with a condition that is true then.
+        // One without a condition may be written twice, and must not be lost.
+        if is_known || write.expected != Expected::Any {
+            continue;
         }
+        if writes.is_closed() {
+            inbox.dropped(1);
+            continue;
+        }
+        // Behind those that wait: a lease waits no longer than one write takes.
+        waiting.push_again((number, write));
+        time::sleep(RETRY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(key: &str, value: Option<u8>) -> LogWrite {
+        let value = value.map(|value| vec![value]);
+        LogWrite { key: key.into(), value, expected: Expected::Any, ttl: None }
+    }
+
+    #[test]
+    fn a_lease_waits_behind_no_service_and_has_room_when_services_have_none() {
+        let inbox = Inbox::default();
+        let (mut queues, mut outgoings) = queues(inbox.clone());
+        for n in 0..WRITES_MAX {
+            queues.write(write(&format!("reg.printer.{n}"), None));
+        }
+        queues.write(write("reg.printer.more", None));
+        queues.write(write("live.1", Some(1)));
+        let lease = outgoings.leases.try_recv().expect("it has a queue of its own");
+        assert_eq!(lease, (0, write("live.1", Some(1))));
+        assert_eq!(inbox.take(), [clockjack_net::engine::EngineEvent::Dropped(1)]);
+    }
+
+    #[tokio::test]
+    async fn of_the_writes_of_a_key_that_wait_only_the_newest_is_written() {
+        let (sender, mut writes) = mpsc::channel(WRITES_MAX);
+        let mut waiting = WaitingWrites::default();
+        for (key, value) in [("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5)] {
+            sender.send((0, write(key, Some(value)))).await.expect("there is room");
+        }
+        let mut written = Vec::new();
+        for _ in 0..2 {
+            written.extend(waiting.next(&mut writes).await);
+        }
+        // The server has not answered these two; one of them has a newer write by now.
+        waiting.push((1, write("b", None)));
+        waiting.push_again((0, write("b", Some(5))));
+        waiting.push_again((0, write("a", Some(3))));
+        sender.send((1, write("c", None))).await.expect("there is room");
+        drop(sender);
+        while let Some(next) = waiting.next(&mut writes).await {
+            written.push(next);
+        }
+        let [first, second] = [write("a", Some(3)), write("b", Some(5))];
+        let expected = [
+            (0, first.clone()),
+            (0, second),
+            (1, write("c", None)),
+            (1, write("b", None)),
+            (0, first),
+        ];
+        assert_eq!(written, expected);
     }
 }

@@ -9,7 +9,10 @@
 //! driver, which applies grants, answers and the end. One lock protects it; wakers and answers are
 //! used after it was released.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
 use core::{
     mem,
     pin::Pin,
@@ -28,9 +31,14 @@ pub(crate) const WINDOW_FIRST: u64 = 64;
 /// The number of messages that a receiver accepts beyond the last one that its target has taken.
 pub(crate) const WINDOW: u64 = 1_024;
 
+/// How many requests a tick repeats that the receiver has not confirmed as forgotten.
+const FORGETS_REPEATED: usize = 64;
+
 /// The sending half of a channel.
 pub(crate) struct Outbound {
     pub(crate) id: u64,
+    /// The incarnation of this node that the channel belongs to, and the window of its link, too.
+    pub(crate) me: u64,
     /// The incarnation of the receiver.
     pub(crate) peer: u64,
     pub(crate) export: u64,
@@ -56,6 +64,8 @@ struct OutboundState {
     end: Option<TerminationCause>,
     n_requests: u64,
     replies: BTreeMap<u64, PendingReply>,
+    /// Requests that nobody waits for, until the receiver confirms that it has forgotten them.
+    forgotten: BTreeSet<u64>,
     credit_waker: Option<Waker>,
     end_waker: Option<Waker>,
     /// What was sent at the last tick, to see whether the channel rests.
@@ -63,16 +73,16 @@ struct OutboundState {
 }
 
 impl Outbound {
-    /// A channel to an export: the incarnation of its node, its number, and the type of its
-    /// messages with their version.
+    /// A channel of an incarnation of this node to an export: the incarnation of its node, its
+    /// number, and the type of its messages with their version.
     pub(crate) fn new(
-        id: u64,
+        (id, me): (u64, u64),
         (peer, export, type_hash): (u64, u64, u64),
         version: u16,
         link: Arc<OutLink>,
     ) -> Self {
         let state = OutboundState { limit: WINDOW_FIRST, ..OutboundState::default() };
-        Self { id, peer, export, type_hash, version, link, state: SpinLock::new(state) }
+        Self { id, me, peer, export, type_hash, version, link, state: SpinLock::new(state) }
     }
 
     /// The number of the next message, which counts so many bytes, if the windows of the channel
@@ -114,8 +124,12 @@ impl Outbound {
         })
     }
 
+    /// The receiver has done with a request: returns the right to answer it, unless nobody waits.
     pub(crate) fn take_request(&self, request: u64) -> Option<PendingReply> {
-        self.state.with(|state| state.replies.remove(&request))
+        self.state.with(|state| {
+            state.forgotten.remove(&request);
+            state.replies.remove(&request)
+        })
     }
 
     /// All rights to answer, when there will be no answers any more.
@@ -123,13 +137,19 @@ impl Outbound {
         self.state.with(|state| mem::take(&mut state.replies))
     }
 
-    /// Forgets requests whose askers no longer wait; returns their numbers.
+    /// Forgets requests whose askers no longer wait. Returns their numbers, and the first of those
+    /// that the receiver has not confirmed: it would keep them for good if a frame was lost.
     pub(crate) fn drop_unwanted(&self) -> Vec<u64> {
         let replies = self.take_requests();
         let (wanted, unwanted): (BTreeMap<_, _>, BTreeMap<_, _>) =
             replies.into_iter().partition(|(_, reply)| reply.is_wanted());
-        self.state.with(|state| state.replies.extend(wanted));
-        unwanted.into_keys().collect()
+        self.state.with(|state| {
+            state.replies.extend(wanted);
+            let repeated = state.forgotten.iter().take(FORGETS_REPEATED).copied();
+            let forgets = repeated.chain(unwanted.keys().copied()).collect();
+            state.forgotten.extend(unwanted.keys());
+            forgets
+        })
     }
 
     /// The receiver allows messages up to a number, and has got those up to another.
@@ -307,7 +327,7 @@ mod tests {
     use crate::window::LINK_WINDOW;
 
     fn outbound() -> Outbound {
-        Outbound::new(1, (2, 3, 4), 1, Arc::new(OutLink::new()))
+        Outbound::new((1, 5), (2, 3, 4), 1, Arc::new(OutLink::new()))
     }
 
     proptest! {

@@ -26,9 +26,6 @@ pub struct NetConfig {
     /// How long the subject of a member must have had no subscriber until another member removes
     /// it: 3 s.
     pub evict_after: Duration,
-    /// How long an actor may take to answer a request of another node, if the request does not say:
-    /// 60 s.
-    pub answer_within: Duration,
     /// Incarnations are drawn from it, and from how many nodes have joined at the server before. A
     /// host passes a random number.
     pub seed: u64,
@@ -44,7 +41,6 @@ impl NetConfig {
             lease: Duration::from_secs(15),
             renew_every: Duration::from_secs(2),
             evict_after: Duration::from_secs(3),
-            answer_within: Duration::from_secs(60),
             seed: 0,
         }
     }

@@ -20,11 +20,12 @@ use clockjack_wire::frame::{EXPORT_NAME_MAX, EndCause, Frame, Message, Pack};
 
 use crate::{
     NetEvent, NodeId,
+    announced::{Announced, Entry},
     channel::Outbound,
-    engine::{Connect, Engine, EngineEvent, Expected, LogWrite, Moment, Notify},
+    engine::{Connect, Engine, EngineEvent, LogWrite, Moment, Notify},
     error::FindErrorKind,
     links::{Finds, LinkTick, Links},
-    log::{Change, Service, service_key},
+    log::{Change, Service},
     membership::{Membership, OwnChange},
     packs::{Packs, Pushed},
     share::ServiceChange,
@@ -115,6 +116,7 @@ pub(crate) struct Driver {
     shares: BTreeMap<(String, u64), ActorRef<ServiceChange>>,
     subscribers: Vec<ActorRef<NetEvent>>,
     packs: Packs,
+    announced: Announced,
     writes: Vec<LogWrite>,
 }
 
@@ -135,6 +137,7 @@ impl Driver {
             shares: BTreeMap::new(),
             subscribers: Vec::new(),
             packs: Packs::default(),
+            announced: Announced::default(),
             writes: Vec::new(),
         }
     }
@@ -226,6 +229,13 @@ impl Actor for Driver {
         self.membership.leave(&mut self.writes);
         self.write(moment(cx.now()));
         self.links.end_all(TerminationCause::SelfLost);
+        // Also those of proxies that the mailbox of this actor still names. A proxy that is opened
+        // from now on finds the flag.
+        let channels: Vec<Arc<Outbound>> = self.shared.state.with(|state| {
+            state.has_left = true;
+            state.proxies.values().map(|entry| entry.channel.clone()).collect()
+        });
+        channels.iter().for_each(|channel| channel.end(TerminationCause::SelfLost));
         self.finds.end_all();
         // The connection ends with the membership.
         self.engine = None;
@@ -243,13 +253,15 @@ impl Driver {
             self.abandon_attempt();
         }
         let (me, view) = (self.membership.me().incarnation(), &self.membership.view);
+        let mut missing = BTreeSet::new();
         if view.next_member(0) == Some(me) {
             // One member removes what lost ones have left behind, also what they wrote after their
             // end. By the tick: when the end of a node is read, the member that would remove may
             // be lost, too.
-            self.writes.extend(view.orphans().map(|service| end_of(service_key(service))));
+            missing.extend(view.orphans().cloned().map(Entry::End));
         }
-        self.repeat_writes();
+        self.add_missing(&mut missing);
+        self.announced.repeat(now, &missing, &mut self.writes);
         self.write(now);
         if let Some(next) = self.membership.view.next_member(me) {
             self.push(cx, next, &Frame::Ping);
@@ -320,7 +332,7 @@ impl Driver {
         let ended: BTreeMap<u64, Arc<OutLink>> = self.shared.state.with(|state| {
             state.me = me.clone();
             state.members = members;
-            if matches!(own, Some(OwnChange::Lost(_))) {
+            if matches!(own, Some(OwnChange::Lost(_) | OwnChange::Taken)) {
                 // Another incarnation has links of its own.
                 return core::mem::take(&mut state.links);
             }
@@ -334,10 +346,12 @@ impl Driver {
         {
             engine.subscribe(me.incarnation());
         }
-        if let Some(OwnChange::Lost(old)) = &own {
+        if matches!(own, Some(OwnChange::Lost(_) | OwnChange::Taken)) {
             self.links.end_all(TerminationCause::SelfLost);
             self.finds.end_all();
             self.packs.clear();
+        }
+        if let Some(OwnChange::Lost(old)) = &own {
             self.shared.metrics.with(|metrics| metrics.rejoins += 1);
             self.publish(&NetEvent::Lost(old.clone()));
             // The event above has said it.
@@ -383,13 +397,15 @@ impl Driver {
                     to.tell_or_dead_letter(ServiceChange::Up(name, service));
                 }
             }
-            Change::ServiceDown(service) => {
+            Change::ServiceDown(service) if service.incarnation != me => {
                 let to = self.shares.get(&(service.key.clone(), service.type_hash));
-                if let Some(to) = to.filter(|_| service.incarnation != me) {
+                if let Some(to) = to {
                     to.tell_or_dead_letter(ServiceChange::Down(service));
                 }
             }
-            Change::MemberUp(_) | Change::MemberDown(_) | Change::ServiceUp(_) => {}
+            Change::ServiceDown(service) => self.announced.read(&Entry::End(service)),
+            Change::ServiceUp(service) => self.announced.read(&Entry::Begin(service)),
+            Change::MemberUp(_) | Change::MemberDown(_) => {}
         }
     }
 
@@ -410,17 +426,17 @@ impl Driver {
     /// Writes services of this node, which is a member, to the log.
     fn announce(&mut self, now: Moment, services: &[(String, u64, u64)]) {
         let incarnation = self.membership.me().incarnation();
-        let writes = services.iter().map(|(key, type_hash, export)| {
+        for (key, type_hash, export) in services {
             let (key, type_hash, export) = (key.clone(), *type_hash, *export);
-            begin_of(service_key(&Service { key, type_hash, incarnation, export }))
-        });
-        self.writes.extend(writes);
+            let begin = Entry::Begin(Service { key, type_hash, incarnation, export });
+            self.announced.write(now, begin, &mut self.writes);
+        }
         self.write(now);
     }
 
-    /// Writes again what the log does not show: the write of a service, or of its end, was lost or
-    /// is on its way. A service that is written twice changes nothing.
-    fn repeat_writes(&mut self) {
+    /// Adds what the log does not show: the write of a service of this node, or of its end, was
+    /// lost or is on its way. A service that is written twice changes nothing.
+    fn add_missing(&self, missing: &mut BTreeSet<Entry>) {
         if !self.membership.is_member() {
             return;
         }
@@ -430,18 +446,22 @@ impl Driver {
             in_log.map(|one| (&*one.key, one.type_hash, one.export)).collect();
         let here = self.registered.iter().map(|(key, hash, export)| (&**key, *hash, *export));
         let here: BTreeSet<(&str, u64, u64)> = here.collect();
-        let key_of = |&(key, type_hash, export): &(&str, u64, u64)| {
-            service_key(&Service { key: String::from(key), type_hash, incarnation, export })
+        let service = |&(key, type_hash, export): &(&str, u64, u64)| Service {
+            key: String::from(key),
+            type_hash,
+            incarnation,
+            export,
         };
-        self.writes.extend(here.difference(&in_log).map(key_of).map(begin_of));
-        self.writes.extend(in_log.difference(&here).map(key_of).map(end_of));
+        missing.extend(here.difference(&in_log).map(service).map(Entry::Begin));
+        missing.extend(in_log.difference(&here).map(service).map(Entry::End));
     }
 
     fn withdraw(&mut self, now: Moment, entry: (String, u64, u64)) {
         self.registered.retain(|one| *one != entry);
         let (key, type_hash, export) = entry;
         let incarnation = self.membership.me().incarnation();
-        self.writes.push(end_of(service_key(&Service { key, type_hash, incarnation, export })));
+        let end = Entry::End(Service { key, type_hash, incarnation, export });
+        self.announced.write(now, end, &mut self.writes);
         self.write(now);
     }
 
@@ -470,6 +490,11 @@ impl Driver {
     }
 
     fn opened(&mut self, cx: &mut Context<'_, Self>, channel: Arc<Outbound>) {
+        if channel.me != self.membership.me().incarnation() {
+            // The end of that incarnation was read first. Its window is not that of this one's
+            // link, and no grant would reach it.
+            return channel.end(TerminationCause::SelfLost);
+        }
         if self.membership.view.member(channel.peer).is_none() {
             return channel.end(TerminationCause::NodeLost);
         }
@@ -635,7 +660,11 @@ impl Driver {
                 let event = gets_on.then(|| NetEvent::Unblocked { to: node.clone() });
                 event.iter().for_each(|event| self.publish(event));
             }
-            Frame::Forget { channel, request } => self.links.forget(from, channel, request),
+            Frame::Forget { channel, request } => {
+                if let Some(confirmation) = self.links.forget(from, channel, request) {
+                    self.push(cx, from, &confirmation);
+                }
+            }
             Frame::Grant { channel, limit, received } => {
                 if let Some(channel) = self.links.outbound(from, channel) {
                     channel.grant(limit, received);
@@ -689,8 +718,7 @@ impl Driver {
         if let Some(answer) = self.links.is_open(from, channel) {
             return self.push(cx, from, &answer);
         }
-        let answer_within = self.shared.config.answer_within;
-        let route = match self.links.route(from, channel, answer_within) {
+        let route = match self.links.route(from, channel) {
             Ok(route) => route,
             Err(refusal) => return self.push(cx, from, &refusal),
         };
@@ -710,12 +738,4 @@ impl Driver {
         };
         self.push(cx, from, &answer);
     }
-}
-
-fn begin_of(key: String) -> LogWrite {
-    LogWrite { key, value: Some(Vec::new()), expected: Expected::Any, ttl: None }
-}
-
-fn end_of(key: String) -> LogWrite {
-    LogWrite { key, value: None, expected: Expected::Any, ttl: None }
 }

@@ -30,6 +30,7 @@ extern crate alloc;
 extern crate std;
 
 mod address;
+mod announced;
 mod channel;
 mod config;
 mod driver;

@@ -112,17 +112,12 @@ impl Links {
 
     /// The route of a new channel, or its refusal if the peer has too many. That breaks no rule:
     /// the peer cannot know it, and its proxy stops.
-    pub(crate) fn route(
-        &mut self,
-        from: u64,
-        channel: u64,
-        answer_within: Duration,
-    ) -> Result<Route, Frame<'static>> {
+    pub(crate) fn route(&mut self, from: u64, channel: u64) -> Result<Route, Frame<'static>> {
         let n_open = self.links.get(&from).map_or(0, |link| link.inbound.len());
         if n_open >= CHANNELS_MAX {
             return Err(Frame::End { channel, cause: EndCause::Unknown });
         }
-        Ok(Route { from, channel, answer_within })
+        Ok(Route { from, channel })
     }
 
     /// Adds a channel; returns the frame that confirms it.
@@ -232,12 +227,19 @@ impl Links {
         link.is_blocked && link.window.has_credit() && core::mem::take(&mut link.is_blocked)
     }
 
-    /// Nobody waits for the answer to a request of another node.
-    pub(crate) fn forget(&mut self, from: u64, channel: u64, request: u64) {
-        if let Some(open) = self.channel(from, channel) {
-            // It goes before the messages that wait. The receiver may have stopped.
-            drop(open.receiver.tell_control(Delivery::Forget(request)));
-        }
+    /// Nobody waits for the answer to a request of another node. Returns the confirmation, unless
+    /// the receiver gives it.
+    pub(crate) fn forget(
+        &mut self,
+        from: u64,
+        channel: u64,
+        request: u64,
+    ) -> Option<Frame<'static>> {
+        // It goes before the messages that wait. The receiver may have stopped.
+        let is_told = self
+            .channel(from, channel)
+            .is_some_and(|open| open.receiver.tell_control(Delivery::Forget(request)).is_ok());
+        (!is_told).then_some(Frame::Answer { channel, request, body: None })
     }
 
     /// How many links there are, and how many remote proxies.
@@ -435,7 +437,7 @@ mod tests {
         let receiver = time.probe::<Delivery>().actor_ref();
         let mut links = Links::default();
         let open = |links: &mut Links, from, channel| {
-            let route = links.route(from, channel, Duration::ZERO);
+            let route = links.route(from, channel);
             route.map(|_| links.add_inbound(from, channel, receiver.clone()))
         };
         for channel in 1..=CHANNELS_MAX as u64 {

@@ -116,11 +116,10 @@ impl Net {
         if member_value(&config.name, &config.roles, u64::MAX).is_none() {
             return Err(JoinError(JoinErrorKind::RolesTooLong));
         }
-        let membership = Membership::new(config.clone(), connect.join_number());
+        let membership = Membership::new(config, connect.join_number());
         let state = SharedState::new(membership.me(), membership.view.members());
         let shared = Arc::new(NetShared {
             system: system.uncounted(),
-            config,
             state: SpinLock::new(state),
             metrics: Arc::new(SpinLock::new(NetMetrics::default())),
         });
@@ -191,21 +190,24 @@ impl Net {
     ///
     /// # Errors
     ///
-    /// If the node is not a member.
+    /// If the node is not a member, or this node has left.
     pub fn actor<M: Wire>(&self, address: &Address<M>) -> Result<ActorRef<M>, Unreachable> {
         let key = (address.node.incarnation(), address.export, M::ID.hash());
         let unreachable = || Unreachable(address.node.clone());
-        let (link, proxy, id) = self.shared.state.with(|state| {
+        // The window with the incarnation that it belongs to: the driver ends the channel if it
+        // has read the end of that incarnation before it hears of the proxy.
+        let (link, proxy, id, me) = self.shared.state.with(|state| {
             let mut members = state.members.members.iter();
             let is_member = members.any(|member| member.node == address.node);
             state.n_channels += 1;
-            (is_member.then(|| state.link(key.0)), state.proxy(key), state.n_channels)
+            let link = is_member.then(|| state.link(key.0));
+            (link, state.proxy(key), state.n_channels, state.me.incarnation())
         });
         if let Some(proxy) = proxy {
             return Ok(proxy);
         }
         let link = link.ok_or_else(unreachable)?;
-        let channel = Arc::new(Outbound::new(id, key, M::VERSION, link));
+        let channel = Arc::new(Outbound::new((id, me), key, M::VERSION, link));
         let proxy = RemoteProxy::<M> {
             channel: channel.clone(),
             driver: self.driver.clone(),
@@ -222,15 +224,16 @@ impl Net {
         }
         let entry = ProxyEntry { pid: proxy.pid(), channel, proxy: Box::new(proxy.clone()) };
         let (winner, unused) = self.shared.state.with(|state| match state.proxy(key) {
-            Some(other) => (other, Some(entry)),
-            None => (proxy.clone(), state.proxies.insert(key, entry)),
+            _ if state.has_left => (None, Some(entry)),
+            Some(other) => (Some(other), Some(entry)),
+            None => (Some(proxy.clone()), state.proxies.insert(key, entry)),
         });
         drop(unused);
-        if winner != proxy {
-            // Another thread was first. Nobody has seen this proxy.
+        if winner.as_ref() != Some(&proxy) {
+            // Another thread was first, or this node has left. Nobody has seen this proxy.
             drop(proxy.try_send_system(SystemMessage::Stop));
         }
-        Ok(winner)
+        winner.ok_or_else(unreachable)
     }
 
     /// Asks a node for the address of an export.

@@ -1,7 +1,11 @@
 //! [`Receiver`]: one queue per channel, which decodes messages and passes them to their target.
 //!
 //! A target whose mailbox is full delays its own receiver only. The receiver waits with `send`, so
-//! the order stays, and reports how far it is; the driver turns the reports into grants.
+//! the order stays, and reports how far it is; the driver turns the reports into grants. A request
+//! waits as any other message does: it counts in both windows until it is in the mailbox.
+//!
+//! The receiver does not know when an ask times out. It waits for an answer until the sender says
+//! that nobody waits any more, which the sender repeats until it is confirmed.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -19,9 +23,7 @@ use clockjack_actor::{
     Terminated, TerminationCause,
 };
 use clockjack_sync::{Arc, spin_lock::SpinLock};
-use clockjack_wire::{
-    AnswerError, Answering, AskFor, DecodeError, Decoded, Wire, decode, frame::EndCause,
-};
+use clockjack_wire::{AnswerError, AskFor, DecodeError, Decoded, Wire, decode, frame::EndCause};
 
 use crate::{NetMetrics, channel::WINDOW_FIRST, driver::NetMsg, window::Held};
 
@@ -52,15 +54,15 @@ impl Interest {
     }
 }
 
-/// The answer of a target; `None` as soon as nobody waits for it. Dropped then, the request does
-/// not wait for room any more.
-struct Wanted {
-    answering: Answering,
+/// A future of a request; `None` as soon as nobody waits for the answer. Dropped then, the request
+/// does not wait for room any more.
+struct Wanted<F> {
+    future: F,
     interest: Arc<Interest>,
 }
 
-impl Future for Wanted {
-    type Output = Option<Result<Vec<u8>, AnswerError>>;
+impl<F: Future + Unpin> Future for Wanted<F> {
+    type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
         let new = cx.waker().clone();
@@ -70,7 +72,7 @@ impl Future for Wanted {
         if is_over {
             return Poll::Ready(None);
         }
-        self.answering.as_mut().poll(cx).map(Some)
+        Pin::new(&mut self.future).poll(cx).map(Some)
     }
 }
 
@@ -79,7 +81,6 @@ impl Future for Wanted {
 pub(crate) struct Route {
     pub(crate) from: u64,
     pub(crate) channel: u64,
-    pub(crate) answer_within: Duration,
 }
 
 /// What the driver passes to a receiver, in the order of the numbers.
@@ -114,6 +115,8 @@ struct Receiver<M> {
     reported: u64,
     /// The requests whose answers are waited for.
     asks: BTreeMap<u64, Arc<Interest>>,
+    /// What waits for room in the mailbox of the target; zero if it is no request.
+    entering: Option<(u64, Arc<Interest>)>,
     /// The last request that was read.
     last_request: u64,
     /// Requests that were not read yet, and that nobody waits for.
@@ -137,6 +140,7 @@ pub(crate) fn start<M: Wire>(
         metrics,
         reported: 0,
         asks: BTreeMap::new(),
+        entering: None,
         last_request: 0,
         forgotten: BTreeSet::new(),
         end: None,
@@ -162,7 +166,10 @@ impl<M: Wire> Actor for Receiver<M> {
         match delivery {
             Delivery::Message { number, request, type_hash, version, time_left, body, held } => {
                 self.last_request = self.last_request.max(request);
-                if self.forgotten.remove(&request) {
+                let is_forgotten = self.forgotten.remove(&request);
+                // Requests arrive in their order: smaller ones were lost.
+                self.forgotten = self.forgotten.split_off(&self.last_request);
+                if is_forgotten {
                     self.count_forgotten();
                     self.taken(number);
                     return Ok(Next::Stay);
@@ -173,13 +180,18 @@ impl<M: Wire> Actor for Receiver<M> {
                         // A request that was read as a message without a `ReplyTo`: nobody will
                         // answer it.
                         self.answer(request, None);
-                        self.tell(cx, number, msg, held)
+                        self.enter(cx, number, 0, msg, held)
                     }
                     Ok(Decoded::Ask(ask)) => {
-                        let within = time_left.unwrap_or(self.route.answer_within);
-                        self.ask(cx, request, ask, within);
-                        self.taken(number);
-                        Ok(Next::Stay)
+                        let within = time_left.unwrap_or(Duration::MAX);
+                        match self.ask(cx, request, ask, within) {
+                            Some(msg) => self.enter(cx, number, request, msg, held),
+                            None => {
+                                self.answer(request, None);
+                                self.taken(number);
+                                Ok(Next::Stay)
+                            }
+                        }
                     }
                     Err(_) => {
                         let path = self.target.path();
@@ -237,19 +249,67 @@ fn cause_of(end: &Terminated) -> EndCause {
 }
 
 impl<M: Wire> Receiver<M> {
-    fn tell(
+    fn target_stopped(&self, cx: &mut Context<'_, Self>) {
+        let path = self.target.path();
+        cx.system().report_dead_letter::<M>(&path, DeadLetterReason::Stopped);
+    }
+
+    /// Waits for the answer to a request, and returns the request, which has not been sent. One
+    /// beyond [`ASKS_MAX`] is refused, and so are all if this actor stops, or its system is out of
+    /// memory.
+    fn ask(
+        &mut self,
+        cx: &mut Context<'_, Self>,
+        request: u64,
+        ask: AskFor<M>,
+        within: Duration,
+    ) -> Option<M> {
+        if self.asks.len() >= usize::from(ASKS_MAX) {
+            return None;
+        }
+        let (msg, future) = ask.unsent(&self.target, within).ok()?;
+        let interest = Arc::new(Interest::default());
+        let answering = Wanted { future, interest: interest.clone() };
+        let then = move |me: &mut Self, _: &mut Context<'_, Self>, answer: Option<_>| {
+            me.answered(request, answer);
+        };
+        cx.spawn_future(answering, then).ok()?;
+        self.asks.insert(request, interest);
+        Some(msg)
+    }
+
+    /// The target has answered a request, or nobody waits for the answer.
+    fn answered(&mut self, request: u64, answer: Option<Result<Vec<u8>, AnswerError>>) {
+        self.asks.remove(&request);
+        // Without an answer, the request need not wait for room any more.
+        if let Some((_, interest)) = self.entering.take_if(|(entering, _)| *entering == request) {
+            interest.end();
+        }
+        if answer.is_none() {
+            self.count_forgotten();
+        }
+        self.answer(request, answer.and_then(Result::ok));
+    }
+
+    /// Puts a message into the mailbox of the target, as soon as there is room; a request, unless
+    /// nobody waits for its answer by then.
+    fn enter(
         &mut self,
         cx: &mut Context<'_, Self>,
         number: u64,
+        request: u64,
         msg: M,
         held: Held,
     ) -> Result<Next, Failure> {
         match self.target.tell(msg) {
             Ok(()) => self.taken(number),
             Err(refused) if refused.is_full() => {
-                let sending = self.target.send(refused.into_inner());
-                cx.wait(sending, move |me: &mut Self, cx: &mut Context<'_, Self>, sent| {
-                    if sent.is_err() {
+                let interest = Arc::new(Interest::default());
+                self.entering = Some((request, interest.clone()));
+                let entering = Wanted { future: self.target.send(refused.into_inner()), interest };
+                cx.wait(entering, move |me: &mut Self, cx: &mut Context<'_, Self>, sent| {
+                    me.entering = None;
+                    if matches!(sent, Some(Err(_))) {
                         me.target_stopped(cx);
                     }
                     me.taken(number);
@@ -264,42 +324,20 @@ impl<M: Wire> Receiver<M> {
         Ok(Next::Stay)
     }
 
-    fn target_stopped(&self, cx: &mut Context<'_, Self>) {
-        let path = self.target.path();
-        cx.system().report_dead_letter::<M>(&path, DeadLetterReason::Stopped);
-    }
-
-    /// Asks the target. The request takes its place in the mailbox now; the answer comes later. A
-    /// request beyond [`ASKS_MAX`] is refused, before the target can handle it.
-    fn ask(&mut self, cx: &mut Context<'_, Self>, request: u64, ask: AskFor<M>, within: Duration) {
-        if self.asks.len() >= usize::from(ASKS_MAX) {
-            return self.answer(request, None);
-        }
-        let interest = Arc::new(Interest::default());
-        let answering = Wanted { answering: ask.ask(&self.target, within), interest };
-        let interest = answering.interest.clone();
-        let started = cx.spawn_future(answering, move |me: &mut Self, _: &mut _, answer| {
-            me.asks.remove(&request);
-            match answer {
-                Some(answer) => me.answer(request, answer.ok()),
-                None => me.count_forgotten(),
-            }
-        });
-        match started {
-            Ok(()) => drop(self.asks.insert(request, interest)),
-            // This actor stops, or its system is out of memory.
-            Err(_) => self.answer(request, None),
-        }
-    }
-
     /// Nobody waits for the answer to a request: it is dropped where it waits, in the mailbox of
-    /// this actor or for room in that of the target.
+    /// this actor or for room in that of the target. The answer confirms it to the sender, which
+    /// repeats what is not confirmed.
     fn forget(&mut self, request: u64) {
         if let Some(interest) = self.asks.get(&request) {
-            interest.end();
-        } else if request > self.last_request && self.forgotten.len() < FORGOTTEN_MAX {
+            return interest.end();
+        }
+        if request > self.last_request {
+            if self.forgotten.len() >= FORGOTTEN_MAX {
+                return;
+            }
             self.forgotten.insert(request);
         }
+        self.answer(request, None);
     }
 
     fn count_forgotten(&self) {

@@ -7,7 +7,7 @@ use clockjack_actor::{ActorRef, ActorSystem, Pid, system::UncountedSystem};
 use clockjack_sync::{Arc, spin_lock::SpinLock};
 
 use crate::{
-    NetConfig, NetMetrics,
+    NetMetrics,
     channel::Outbound,
     driver::NetMsg,
     error::ExportErrorKind,
@@ -25,7 +25,6 @@ const SWEEP_MIN: usize = 1_024;
 /// See the [module](self).
 pub(crate) struct NetShared {
     pub(crate) system: UncountedSystem,
-    pub(crate) config: NetConfig,
     pub(crate) state: SpinLock<SharedState>,
     pub(crate) metrics: Arc<SpinLock<NetMetrics>>,
 }
@@ -38,6 +37,8 @@ pub(crate) struct SharedState {
     /// The windows of the links to other members, by incarnation.
     pub(crate) links: BTreeMap<u64, Arc<OutLink>>,
     pub(crate) n_channels: u64,
+    /// The driver has stopped: a proxy that is opened now would never learn its end.
+    pub(crate) has_left: bool,
     exports: BTreeMap<u64, Arc<Export>>,
     /// The exports that have a name.
     names: BTreeMap<String, u64>,
@@ -77,6 +78,7 @@ impl SharedState {
             proxies: BTreeMap::new(),
             links: BTreeMap::new(),
             n_channels: 0,
+            has_left: false,
             exports: BTreeMap::new(),
             names: BTreeMap::new(),
             n_exports: 0,

@@ -25,7 +25,10 @@ use clockjack_actor::{
     Actor, ActorRef, Context, Failure, Next, ReplyTo, Signal, Terminated, TerminationCause,
 };
 use clockjack_macros::Wire;
-use clockjack_net::Address;
+use clockjack_net::{
+    Address, NodeId,
+    engine::{Connect as _, Expected, LogWrite, Moment, Notify},
+};
 use clockjack_testkit::{TestCluster, TestProbe};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -45,6 +48,8 @@ enum Msg {
     Bye(ReplyTo<u64>),
     /// Answers what was kept, and reports how many.
     Release,
+    /// A request with a payload: answers its length.
+    Weigh(Vec<u8>, ReplyTo<u64>),
 }
 
 /// Adds numbers, and reports each of them.
@@ -84,6 +89,7 @@ impl Actor for Counter {
                     to.reply(self.sum);
                 }
             }
+            Msg::Weigh(bytes, to) => to.reply(bytes.len() as u64),
             Msg::Fail => return Err(Failure::msg("as the test wants")),
         }
         Ok(Next::Stay)
@@ -122,6 +128,14 @@ fn pair_of(cluster: TestCluster) -> Pair {
     let address = cluster.net(0).export("counter", &counter).expect("it runs");
     let remote = cluster.net(1).actor(&address).expect("node 0 is a member");
     Pair { cluster, seen, counter, address, remote }
+}
+
+/// The server ends a member that runs.
+fn end_member(cluster: &TestCluster, node: &NodeId) {
+    let mut other = Box::new(cluster.server().clone()).connect(Notify::new(|| ()));
+    let key = format!("live.{:016x}", node.incarnation());
+    let end = LogWrite { key, value: None, expected: Expected::Any, ttl: None };
+    other.write(Moment::default(), end);
 }
 
 /// Watches an actor, and reports how it stopped.

@@ -74,8 +74,8 @@ pub struct AskFor<M> {
     ask: Box<AskFn<M>>,
 }
 
-/// Asks an actor within a time.
-type AskFn<M> = dyn FnOnce(&ActorRef<M>, Duration) -> Answering + Send;
+/// The request for an actor, and its answer within a time.
+type AskFn<M> = dyn FnOnce(&ActorRef<M>, Duration) -> Result<(M, Answering), AskError> + Send;
 
 /// The future of an answer, as bytes.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Vec<u8>, AnswerError>> + Send>>;
@@ -89,20 +89,30 @@ impl<M: Send + 'static> AskFor<M> {
     {
         Self {
             ask: Box::new(move |target, timeout| {
-                let answer = target.ask(request, timeout);
-                Box::pin(async move {
+                let (request, answer) = target.unsent_ask(request, timeout)?;
+                let answering: Answering = Box::pin(async move {
                     let answer = answer.await.map_err(AnswerError::Unanswered)?;
                     let mut bytes = Vec::new();
                     let mut out = Encoder::new(&mut bytes, crate::MESSAGE_MAX);
                     answer.write(&mut out).map_err(AnswerError::Unsendable)?;
                     Ok(bytes)
-                })
+                });
+                Ok((request, answering))
             }),
         }
     }
 
-    /// Sends the request to a local actor now, and returns the future of the encoded answer.
-    pub fn ask(self, target: &ActorRef<M>, timeout: Duration) -> Answering {
+    /// The request with a `ReplyTo` of this process, which the caller sends to a local actor, and
+    /// the future of the encoded answer. The time counts from now.
+    ///
+    /// # Errors
+    ///
+    /// As [`ActorRef::unsent_ask`].
+    pub fn unsent(
+        self,
+        target: &ActorRef<M>,
+        timeout: Duration,
+    ) -> Result<(M, Answering), AskError> {
         (self.ask)(target, timeout)
     }
 }

@@ -92,19 +92,11 @@ impl<M: 'static> ActorRef<M> {
     where
         F: FnOnce(ReplyTo<R>) -> M,
     {
+        let (reply_to, mut ask) = self.begin_ask(timeout);
+        let Some(reply_to) = reply_to else { return ask };
         let target = self.any();
-        let mut ask = Ask::new(type_name::<M>(), timeout);
-        if timeout.is_zero() {
-            return ask.failed(&target.path, AskErrorKind::ZeroTimeout);
-        }
         let system = target.system();
-        let executor = system.default_executor();
-        let Some(slot) = system.slots().take(executor, !system.is_sealed()) else {
-            return ask.failed(&target.path, AskErrorKind::Sealed);
-        };
-        let (asker, replier) = slot::pair(slot, target.clone());
-        ask.state = AskState::Waiting(PendingAsk::new(asker));
-        let message = request(ReplyTo::new(replier));
+        let message = request(reply_to);
         if let Err(refused) = self.offer(message) {
             let is_full = refused.is_full();
             let refused = if is_full {
@@ -126,8 +118,64 @@ impl<M: 'static> ActorRef<M> {
                 return ask.failed(&target.path, kind);
             }
         }
-        ask.deadline = Deadline::new(executor, timeout);
+        ask.deadline = Deadline::new(system.default_executor(), timeout);
         ask
+    }
+
+    /// As [`ask`](Self::ask), for callers that send the request by themselves: returns it with the
+    /// future of its answer. The timeout counts from now. Dropping the request is dropping its
+    /// [`ReplyTo`].
+    ///
+    /// # Errors
+    ///
+    /// If the timeout is zero, or if nothing can be allocated because the system is sealed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use clockjack_actor::{ActorRef, ReplyTo};
+    /// # use core::{error::Error, time::Duration};
+    /// enum Db {
+    ///     Find(u32, ReplyTo<String>),
+    /// }
+    ///
+    /// async fn find(db: &ActorRef<Db>) -> Result<String, Box<dyn Error>> {
+    ///     let (request, answer) = db.unsent_ask(|to| Db::Find(7, to), Duration::from_secs(2))?;
+    ///     db.send(request).await.map_err(|_| "the database has stopped")?;
+    ///     Ok(answer.await?)
+    /// }
+    /// ```
+    pub fn unsent_ask<R, F>(&self, request: F, timeout: Duration) -> Result<(M, Ask<R>), AskError>
+    where
+        F: FnOnce(ReplyTo<R>) -> M,
+    {
+        let (reply_to, mut ask) = self.begin_ask(timeout);
+        match (reply_to, mem::replace(&mut ask.state, AskState::Done)) {
+            (Some(reply_to), waiting) => {
+                ask.state = waiting;
+                ask.deadline = Deadline::new(self.any().system().default_executor(), timeout);
+                Ok((request(reply_to), ask))
+            }
+            (None, AskState::Failed(error)) => Err(error),
+            (None, _) => unreachable!("an ask without a `ReplyTo` has failed"),
+        }
+    }
+
+    /// The two sides of an ask of this actor; none of the replier if the ask has failed.
+    #[inline]
+    fn begin_ask<R>(&self, timeout: Duration) -> (Option<ReplyTo<R>>, Ask<R>) {
+        let target = self.any();
+        let mut ask = Ask::new(type_name::<M>(), timeout);
+        if timeout.is_zero() {
+            return (None, ask.failed(&target.path, AskErrorKind::ZeroTimeout));
+        }
+        let system = target.system();
+        let Some(slot) = system.slots().take(system.default_executor(), !system.is_sealed()) else {
+            return (None, ask.failed(&target.path, AskErrorKind::Sealed));
+        };
+        let (asker, replier) = slot::pair(slot, target.clone());
+        ask.state = AskState::Waiting(PendingAsk::new(asker));
+        (Some(ReplyTo::new(replier)), ask)
     }
 
     /// Lets the request wait for room; returns it if that is not possible.

@@ -277,3 +277,42 @@ fn a_reference_to_an_actor_of_another_node_is_one_word() {
     assert!(pair.cluster.net(1).is_remote(&pair.remote));
     assert!(!pair.cluster.net(0).is_remote(&pair.counter));
 }
+
+#[test]
+fn an_answer_arrives_within_the_timeout_of_the_ask_however_long_that_is() {
+    let pair = pair();
+    let executor = pair.cluster.node(1).system().executor().clone();
+    let ask = executor.spawn_future(pair.remote.ask(Msg::Keep, 120 * SECOND));
+    pair.cluster.advance(90 * SECOND);
+    pair.counter.tell(Msg::Release).expect("it runs");
+    let answer = pair.cluster.block_on(ask).expect("the future runs");
+    assert_eq!(answer.expect("the actor has answered in time"), 0);
+    assert!(pair.cluster.elapsed() < 92 * SECOND);
+    // One that is never answered times out at its deadline, neither earlier nor with another error.
+    let start = pair.cluster.elapsed();
+    let never = pair.cluster.block_on(pair.remote.ask(Msg::Keep, 300 * SECOND));
+    assert!(never.expect_err("nobody answers").is_timed_out());
+    assert_eq!(pair.cluster.elapsed() - start, 300 * SECOND);
+}
+
+/// The frame that says so is lost, and repeated until it is confirmed.
+#[test]
+fn a_request_that_nobody_waits_for_is_forgotten_although_a_frame_is_lost() {
+    let pair = pair();
+    let executor = pair.cluster.node(1).system().executor().clone();
+    let ask = executor.spawn_future(pair.remote.ask(Msg::Keep, 5 * SECOND));
+    pair.cluster.advance(SECOND);
+    pair.cluster.partition(0, 1);
+    pair.cluster.advance(9 * SECOND);
+    assert_eq!(pair.cluster.net(0).metrics().asks_forgotten, 0);
+    pair.cluster.heal(0, 1);
+    pair.cluster.advance(2 * SECOND);
+    assert_eq!(pair.cluster.net(0).metrics().asks_forgotten, 1);
+    // Confirmed: no frame repeats it.
+    let sent = |at: usize| pair.cluster.net(at).metrics().bytes_out;
+    let before = [sent(0), sent(1)];
+    pair.cluster.advance(10 * SECOND);
+    let idle = [sent(0) - before[0], sent(1) - before[1]];
+    assert_eq!(idle[0], idle[1], "pings only");
+    drop(ask);
+}

@@ -1,13 +1,10 @@
 //! The server cannot be reached for a while, or has ended a member that runs.
 
 use clockjack_actor::TerminationCause;
-use clockjack_net::{
-    NetEvent,
-    engine::{Connect as _, Expected, LogWrite, Moment, Notify},
-};
+use clockjack_net::NetEvent;
 use clockjack_testkit::TestProbe;
 
-use crate::{Msg, Pair, SECOND, pair, pairs, watch};
+use crate::{Msg, Pair, SECOND, end_member, pair, pairs, watch};
 
 /// The events of a node, from now on.
 fn events(pair: &Pair, at: usize) -> TestProbe<NetEvent> {
@@ -99,10 +96,7 @@ fn a_member_that_is_ended_although_it_runs_joins_again_and_its_actors_have_lost_
         pair.remote.tell(Msg::Add(3)).expect("there is room");
         pair.seen.expect_eq(3);
         let old = pair.cluster.net(0).me();
-        let mut other = Box::new(pair.cluster.server().clone()).connect(Notify::new(|| ()));
-        let key = format!("live.{:016x}", old.incarnation());
-        let end = LogWrite { key, value: None, expected: Expected::Any, ttl: None };
-        other.write(Moment::default(), end);
+        end_member(&pair.cluster, &old);
         ends.expect_eq((TerminationCause::NodeLost, true));
         pair.cluster.advance(5 * SECOND);
         assert_ne!(pair.cluster.net(0).me(), old, "dead is dead");

@@ -1,8 +1,16 @@
 //! Services of all nodes in each receptionist.
 
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
 use clockjack_actor::{ActorRef, Listing, ServiceKey, router::Group};
-use clockjack_net::engine::{Connect as _, Expected, LogWrite, Moment, Notify};
-use clockjack_testkit::TestCluster;
+use clockjack_net::{
+    MemoryServer, Net, NetConfig,
+    engine::{Connect, Engine, EngineEvent, Expected, LogWrite, Moment, Notify},
+};
+use clockjack_testkit::{ManualTime, TestCluster};
 
 use crate::{Counter, Msg, SECOND};
 
@@ -184,8 +192,8 @@ fn a_key_can_be_shared_again_by_a_node_that_has_left_and_joined() {
         cluster.settle();
         assert_eq!(all_found(&cluster), [2, 4, 4]);
         let system = cluster.node(0).system();
-        let config = clockjack_net::NetConfig::new("again");
-        let net = clockjack_net::Net::join_memory(system, cluster.server(), config);
+        let config = NetConfig::new("again");
+        let net = Net::join_memory(system, cluster.server(), config);
         let net = net.expect("the system has no net");
         net.share(&key()).expect("the node has left").forever();
         assert_eq!(all_found(&cluster), [6, 6, 6]);
@@ -242,4 +250,87 @@ fn a_group_router_shares_its_messages_among_the_services_of_all_nodes() {
         cluster.settle();
     }
     assert_eq!(seen.each_ref().map(clockjack_testkit::TestProbe::queued)[1..], [4, 4]);
+}
+
+/// How often each service was written.
+type Writes = Arc<Mutex<BTreeMap<String, u64>>>;
+
+/// A server that loses the writes of services.
+struct Lossy {
+    server: MemoryServer,
+    writes: Writes,
+}
+
+struct LossyEngine {
+    engine: Box<dyn Engine>,
+    writes: Writes,
+}
+
+impl Connect for Lossy {
+    fn join_number(&mut self) -> u64 {
+        self.server.join_number()
+    }
+
+    fn connect(self: Box<Self>, notify: Notify) -> Box<dyn Engine> {
+        Box::new(LossyEngine { engine: Box::new(self.server).connect(notify), writes: self.writes })
+    }
+}
+
+impl Engine for LossyEngine {
+    fn subscribe(&mut self, incarnation: u64) {
+        self.engine.subscribe(incarnation);
+    }
+
+    fn publish(&mut self, to: u64, pack: Vec<u8>) {
+        self.engine.publish(to, pack);
+    }
+
+    fn write(&mut self, now: Moment, write: LogWrite) {
+        if write.key.starts_with("reg.") {
+            *self.writes.lock().expect("no panic").entry(write.key).or_default() += 1;
+        } else {
+            self.engine.write(now, write);
+        }
+    }
+
+    fn poll(&mut self, now: Moment) -> Vec<EngineEvent> {
+        self.engine.poll(now)
+    }
+}
+
+/// A thousand services of a lost node, and a hundred of its own, none of whose writes is seen.
+#[test]
+fn a_node_repeats_the_writes_of_services_rarely_and_a_part_of_them_at_a_time() {
+    let (server, writes) = (MemoryServer::new(), Writes::default());
+    let mut other = Box::new(server.clone()).connect(Notify::new(|| ()));
+    for export in 0..1_000 {
+        let key = format!("reg.printer.{:016x}.{:016x}.{export}", 1, 1);
+        let value = Some(Vec::new());
+        let begin = LogWrite { key, value, expected: Expected::Any, ttl: None };
+        other.write(Moment::default(), begin);
+    }
+    let node = ManualTime::start();
+    let connect = Lossy { server: server.clone(), writes: writes.clone() };
+    let net = Net::join(node.system(), connect, NetConfig::new("node")).expect("it joins");
+    net.share(&key()).expect("it is the first").forever();
+    for n in 0..100 {
+        let counter = node.spawn(&format!("counter-{n}"), Counter::new(&node.probe::<u64>()));
+        node.system().receptionist().register(&key(), &counter).expect("it runs");
+    }
+    let n_written = || writes.lock().expect("no panic").values().sum::<u64>();
+    node.settle();
+    assert_eq!(n_written(), 100, "its own are announced once");
+    for _ in 0..5 {
+        let before = n_written();
+        node.advance(SECOND);
+        assert!(n_written() - before <= 256, "{} in one second", n_written() - before);
+    }
+    assert!(writes.lock().expect("no panic").values().all(|n| *n == 1), "it is too early");
+    // All are repeated, as long as they are not seen, and none of them in every second.
+    node.advance(60 * SECOND);
+    let writes = writes.lock().expect("no panic");
+    assert_eq!(writes.len(), 1_100);
+    assert!(writes.values().all(|n| (4..=10).contains(n)), "{writes:?}");
+    assert_eq!(net.members().members.len(), 1, "its lease is renewed");
+    assert_eq!(net.metrics().rejoins, 0);
 }

@@ -188,3 +188,23 @@ fn an_actor_that_has_stopped_before_is_reported_at_once() {
         check(&pair, &ends, (TerminationCause::Stopped, false), 1);
     }
 }
+
+/// The driver of the node stops before it hears of the proxy.
+#[test]
+fn a_proxy_that_is_opened_as_its_node_leaves_stops() {
+    for pair in pairs() {
+        let cluster = &pair.cluster;
+        let other = cluster.net(0).export("other", &pair.counter).expect("it runs");
+        cluster.net(1).leave();
+        let opened = cluster.net(1).actor(&other).expect("it has not left yet");
+        let executor = cluster.node(1).system().executor().clone();
+        let ask = executor.spawn_future(opened.ask(Msg::Sum, 3 * SECOND));
+        cluster.settle();
+        assert!(opened.is_stopped(), "its node has left");
+        assert!(pair.remote.is_stopped());
+        let answer = cluster.block_on(ask).expect("the future runs");
+        assert!(answer.is_err_and(|error| error.is_stopped()), "an ask ends at once");
+        assert_eq!(cluster.elapsed(), core::time::Duration::ZERO);
+        assert!(cluster.net(1).actor(&other).is_err(), "it has left");
+    }
+}

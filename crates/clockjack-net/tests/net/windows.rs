@@ -10,7 +10,7 @@ use clockjack_net::{
 };
 use clockjack_testkit::{TestCluster, TestProbe};
 
-use crate::{Counter, Msg, Pair, SECOND, pair, pair_of};
+use crate::{Counter, Msg, Pair, SECOND, end_member, pair, pair_of, pairs};
 
 const KIB: usize = 1 << 10;
 
@@ -28,6 +28,10 @@ impl Actor for Slow {
             Msg::Sum(to) => {
                 to.reply(0);
                 (u64::MAX, 0)
+            }
+            Msg::Weigh(bytes, to) => {
+                to.reply(bytes.len() as u64);
+                (0, 0)
             }
             _ => return Ok(Next::Unhandled),
         };
@@ -254,5 +258,78 @@ fn a_request_whose_ask_is_over_before_there_is_credit_is_not_sent() {
     assert_eq!(cluster.net(0).metrics().messages_in, 71);
     assert_eq!(seen.receive_n(71).iter().sum::<u64>(), 100);
     seen.expect_none();
+    drop(asks);
+}
+
+/// The proxy gets the window of the lost incarnation, and the driver hears of the proxy only after
+/// it has read the end of that incarnation.
+#[test]
+fn a_proxy_that_is_opened_as_its_node_is_lost_stops_and_no_later_one_gets_its_window() {
+    for pair in pairs() {
+        let cluster = &pair.cluster;
+        let other = cluster.net(0).export("other", &pair.counter).expect("it runs");
+        let old = cluster.net(1).me();
+        end_member(cluster, &old);
+        let stale = cluster.net(1).actor(&other).expect("it has not read its end");
+        cluster.settle();
+        assert_ne!(cluster.net(1).me(), old);
+        assert!(stale.is_stopped(), "it belongs to the lost incarnation");
+        let remotes = [&pair.address, &other].map(|to| cluster.net(1).actor(to).expect("a member"));
+        for at in 0..18 {
+            remotes[at % 2].tell(Msg::Blob(vec![0; 1_000 * KIB])).expect("there is room");
+        }
+        cluster.advance(2 * SECOND);
+        assert_eq!(pair.seen.queued(), 18, "the window opens again");
+        pair.seen.receive_n(18);
+    }
+}
+
+/// A target that takes nothing: what its node holds for it is the window of the link, whether the
+/// sender asks or tells.
+#[test]
+fn requests_that_wait_for_room_count_in_the_windows_until_they_are_in_the_mailbox() {
+    let pair = pair();
+    let (cluster, seen) = (&pair.cluster, pair.cluster.node(0).probe::<u64>().showing());
+    let (actor, remote) = slow_pair(cluster, "slow", &seen);
+    remote.tell(Msg::Add(100)).expect("there is room");
+    remote.tell(Msg::Add(0)).expect("there is room");
+    cluster.settle();
+    let executor = cluster.node(1).system().executor().clone();
+    let weigh = |_| {
+        let request = |to| Msg::Weigh(vec![0; 900 * KIB], to);
+        executor.spawn_future(remote.ask(request, 1_000 * SECOND))
+    };
+    let before = cluster.net(1).metrics().bytes_out;
+    let asks: Vec<_> = (0..100).map(weigh).collect();
+    cluster.advance(10 * SECOND);
+    let metrics = cluster.net(1).metrics();
+    let sent = metrics.bytes_out - before;
+    assert!(sent <= LINK_WINDOW + 2 * MESSAGE_MAX as u64, "{sent} bytes wait for the target");
+    assert!(metrics.link_full > 0);
+    // It takes them: each is answered, and in order.
+    for ask in asks {
+        assert_eq!(cluster.block_on(ask).expect("the future runs").expect("it answers"), 921_600);
+    }
+    assert!(!actor.is_stopped());
+    cluster.node(0).expect_no_failures();
+}
+
+/// The same for small ones, which count as messages of their channel.
+#[test]
+fn small_requests_that_wait_for_room_fill_the_window_of_their_channel() {
+    let pair = pair();
+    let (cluster, seen) = (&pair.cluster, pair.cluster.node(0).probe::<u64>().showing());
+    let remote = slow(cluster, "slow", &seen);
+    remote.tell(Msg::Add(10_000)).expect("there is room");
+    cluster.settle();
+    let executor = cluster.node(1).system().executor().clone();
+    let before = cluster.net(1).metrics().messages_out;
+    let asks: Vec<_> =
+        (0..5_000).map(|_| executor.spawn_future(remote.ask(Msg::Sum, 90 * SECOND))).collect();
+    cluster.advance(5 * SECOND);
+    let metrics = cluster.net(1).metrics();
+    let n_sent = metrics.messages_out - before;
+    assert!(n_sent <= 1_024 + 1, "{n_sent} requests wait for the target");
+    assert!(metrics.channel_full > 0);
     drop(asks);
 }
