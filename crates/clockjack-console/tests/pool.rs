@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The codes of all findings, the worst first.
 fn codes(target: &Target) -> Vec<String> {
-    inspect::findings(target).into_iter().map(|one| one.code).collect()
+    inspect::findings(target).rows.into_iter().map(|one| one.code).collect()
 }
 
 fn runtime(workers: usize) -> Runtime {
@@ -49,7 +49,7 @@ fn until(watcher: &Watcher, code: &str) -> Finding {
         if Instant::now() >= next {
             next = Instant::now() + Duration::from_millis(150);
             watcher.advance(target.now_ns());
-            let found = inspect::findings(target);
+            let found = inspect::findings(target).rows;
             if let Some(first) = found.first().filter(|first| first.code == code) {
                 return first.clone();
             }

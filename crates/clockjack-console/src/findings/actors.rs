@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clockjack_exec::{Handle, State as TaskState};
 
-use super::{Check, Memory, Minute, SECOND_NS, finding, time};
+use super::{Check, MINUTE_NS, Memory, Minute, SECOND_NS, finding, time};
 use crate::{
     state::{Hot, Log, State, float, float_of},
     view::{Finding, Number},
@@ -13,14 +13,13 @@ use crate::{
 
 /// Asks that are looked at.
 pub(crate) const ASKS_MAX: usize = 256;
-const MINUTE_NS: u64 = 60 * SECOND_NS;
 /// What the walk over all actors has seen this long ago says nothing about now. A walk over a
 /// million actors takes ten seconds.
 const STALE_NS: u64 = 30 * SECOND_NS;
 
 pub(super) fn check(check: &Check<'_>, state: &mut State, found: &mut Vec<Finding>) {
     // Before the log is locked: this reads up to 65,536 slots, and handlers write the log.
-    ask_cycles(check, found);
+    ask_cycles(check, state, found);
     let mut log = check.target.log();
     stuck(check, state, &mut log, found);
     mailboxes(check, state, &log, found);
@@ -96,9 +95,18 @@ fn stuck(check: &Check<'_>, state: &mut State, log: &mut Log, found: &mut Vec<Fi
 }
 
 /// S02: a cycle among the actors that wait for answers.
-fn ask_cycles(check: &Check<'_>, found: &mut Vec<Finding>) {
+fn ask_cycles(check: &Check<'_>, state: &mut State, found: &mut Vec<Finding>) {
     let handles: Vec<Handle> = check.executors.iter().map(|(_, one)| one.clone()).collect();
     let asks = check.target.system().inspect_asks(&handles, ASKS_MAX);
+    let n_unknown = asks.iter().filter(|ask| ask.from.is_none()).count();
+    state.memory.unseen_asks = if asks.len() >= ASKS_MAX {
+        Some(format!("there are more than {ASKS_MAX} asks, of which so many are looked at"))
+    } else if n_unknown > 0 {
+        // An actor that has just ended is one of them, too.
+        Some(format!("{n_unknown} of {} asks are of actors that were not found", asks.len()))
+    } else {
+        None
+    };
     let edges =
         asks.iter().filter_map(|ask| Some((ask.from.as_ref()?.to_string(), ask.to.to_string())));
     for cycle in cycles(&edges.collect::<Vec<_>>()) {
