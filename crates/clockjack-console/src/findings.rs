@@ -16,7 +16,7 @@ pub use self::texts::{EXPLANATIONS, Explanation, explain};
 use crate::{
     Target,
     state::State,
-    view::{Evidence, Finding, Number},
+    view::{Evidence, Finding, Findings, Number, Undecided},
 };
 
 /// The most findings that are reported.
@@ -33,6 +33,10 @@ const ORDER: &[&str] = &[
 ];
 
 const SECOND_NS: u64 = 1_000_000_000;
+const MINUTE_NS: u64 = 60 * SECOND_NS;
+/// What was found longer ago than this is not known any more. Findings are looked for four times
+/// per second.
+const SILENT_NS: u64 = 5 * SECOND_NS;
 
 /// From which numbers on something is a finding. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,11 +76,11 @@ impl Default for Thresholds {
         Self {
             stuck_ns: SECOND_NS,
             mailbox_full: 0.8,
-            mailbox_for_ns: 5 * SECOND_NS,
+            mailbox_for_ns: 2 * SECOND_NS,
             restarts_per_minute: 3,
             dead_letters_rate: 10.0,
             busy: 0.95,
-            busy_for_ns: 5 * SECOND_NS,
+            busy_for_ns: 2 * SECOND_NS,
             late_ticks: 10,
             growth_per_minute: 0.01,
             growth_minutes: 10,
@@ -103,6 +107,8 @@ pub(crate) struct Memory {
     happened: BTreeMap<(&'static str, String), (u64, Finding)>,
     /// When the clock of the system was seen to advance, and its time then.
     pub(crate) clock: Option<(u64, u64)>,
+    /// Why not every cycle of asks is seen, if so.
+    pub(crate) unseen_asks: Option<String>,
     /// Events and samples that the console had lost at the last look.
     pub(crate) lost: (u64, u64),
 }
@@ -123,13 +129,13 @@ pub(crate) struct Check<'a> {
     pub(crate) now_ns: u64,
 }
 
-/// All findings that hold now, the worst first.
+/// Looks for all findings that hold now, and keeps them in the state, the worst first.
 pub(crate) fn find(
     target: &Target,
     state: &mut State,
     executors: &[(String, Handle)],
     now_ns: u64,
-) -> Vec<Finding> {
+) {
     let thresholds = &target.thresholds();
     let check = Check { target, executors, thresholds, now_ns };
     let mut found = Vec::new();
@@ -146,7 +152,61 @@ pub(crate) fn find(
         *n <= EACH_MAX
     });
     found.truncate(FINDINGS_MAX);
-    found
+    let first_ns = state.looked_ns.map_or(now_ns, |(first, _)| first);
+    state.looked_ns = Some((first_ns, now_ns));
+    state.undecided = undecided(&check, &state.memory, &found, now_ns.saturating_sub(first_ns));
+    state.findings = found;
+}
+
+/// The findings that there may be although they were not found within this time.
+fn undecided(
+    check: &Check<'_>,
+    memory: &Memory,
+    found: &[Finding],
+    looked_ns: u64,
+) -> Vec<Undecided> {
+    let limits = check.thresholds;
+    let growth_ns = limits.growth_minute_ns.saturating_mul(u64::from(limits.growth_minutes));
+    let needed = [
+        ("S01", limits.stuck_ns),
+        ("S03", limits.mailbox_for_ns),
+        ("S04", MINUTE_NS),
+        ("S06", limits.busy_for_ns),
+        ("S11", growth_ns),
+        ("S13", limits.clock_still_ns),
+    ];
+    let is_open = |code: &str| found.iter().all(|one| one.code != code);
+    let of_time = needed.into_iter().filter(|(code, ns)| looked_ns < *ns && is_open(code));
+    let of_time = of_time.map(|(code, ns)| (code, format!("needs a look of {}", time(ns))));
+    let of_asks = memory.unseen_asks.as_ref().filter(|_| is_open("S02"));
+    let all = of_asks.map(|why| ("S02", why.clone())).into_iter().chain(of_time);
+    let mut all: Vec<Undecided> =
+        all.map(|(code, why)| Undecided { code: code.to_owned(), why }).collect();
+    all.sort_by(|a, b| a.code.cmp(&b.code));
+    all
+}
+
+/// What is known at this time: nothing if nobody looks.
+pub(crate) fn known(state: &State, now_ns: u64) -> Findings {
+    let Some((first_ns, last_ns)) = state.looked_ns else { return Findings::default() };
+    let silent_ns = now_ns.saturating_sub(last_ns);
+    if silent_ns > SILENT_NS {
+        // The thread that looks has ended, or does not run. What it has found long ago may be
+        // over, and what is wrong now it has not seen.
+        let text = format!(
+            "the console has not looked for {}: what is wrong now is unknown",
+            time(silent_ns)
+        );
+        let limit = crate::state::float(SILENT_NS) / 1e9;
+        let one = finding("S14", "console", text);
+        let one = one.with("seconds", crate::state::float(silent_ns) / 1e9, limit);
+        return Findings { rows: vec![one], ..Findings::default() };
+    }
+    Findings {
+        looked_ms: Some(last_ns.saturating_sub(first_ns) / 1_000_000),
+        rows: state.findings.clone(),
+        undecided: state.undecided.clone(),
+    }
 }
 
 impl Memory {

@@ -13,8 +13,8 @@ use crate::{
     Target,
     query::{ActorQuery, EventsQuery, Query, TreeQuery},
     view::{
-        ActorDetail, ActorRow, AskRow, DeadLetters, Events, Finding, GraphView, Graphs, JobRow,
-        Overview, Page, TimersView, TreeRow, Workers,
+        ActorDetail, ActorRow, AskRow, ClockRow, DeadLetters, Events, Findings, GraphView, Graphs,
+        JobRow, Overview, Page, TimersView, TreeRow, Workers,
     },
 };
 
@@ -22,6 +22,12 @@ use crate::{
 #[must_use]
 pub fn overview(target: &Target) -> Overview {
     machine::overview(target)
+}
+
+/// The clock of the system.
+#[must_use]
+pub fn clock(target: &Target) -> ClockRow {
+    machine::clock(target, target.now_ns())
 }
 
 /// A page of actors: the best 256 of the last complete walk over all actors. Without a watcher, of
@@ -85,16 +91,23 @@ pub fn graph(target: &Target, name: &str) -> Option<GraphView> {
     graphs::graph(target, name)
 }
 
+/// The drawing of a graph as SVG, the same as that of `clockjack render`; `None` if there is no
+/// graph of this name.
+#[must_use]
+pub fn graph_svg(target: &Target, name: &str) -> Option<String> {
+    target.graph_svg(name)
+}
+
 /// Events, the oldest first.
 #[must_use]
 pub fn events(target: &Target, query: &EventsQuery) -> Events {
     messages::events(target, query)
 }
 
-/// What is wrong, the worst first.
+/// What is wrong, the worst first; unknown without a watcher.
 #[must_use]
-pub fn findings(target: &Target) -> Vec<Finding> {
-    target.state().findings.clone()
+pub fn findings(target: &Target) -> Findings {
+    crate::findings::known(&target.state(), target.now_ns())
 }
 
 /// The page of a list.

@@ -15,7 +15,7 @@ pub(crate) use self::{
 };
 use clockjack_exec::Pid;
 
-use crate::view::Finding;
+use crate::view::{Finding, Undecided};
 
 /// The actors whose handlers take too long.
 pub(crate) type StuckPlaces = Vec<Pid>;
@@ -33,6 +33,9 @@ pub(crate) struct State {
     pub(crate) follow: Follow,
     pub(crate) memory: crate::findings::Memory,
     pub(crate) findings: Vec<Finding>,
+    pub(crate) undecided: Vec<Undecided>,
+    /// When findings were looked for, at first and at last.
+    pub(crate) looked_ns: Option<(u64, u64)>,
 }
 
 impl State {

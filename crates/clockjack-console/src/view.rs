@@ -23,8 +23,8 @@ pub use self::{
     messages::{DeadLetterRow, DeadLetters, EventRow, Events},
     number::{Number, Tag},
     overview::{
-        Auth, BlockingRow, ClockRow, ConsoleRow, Evidence, Finding, Hello, Overview, RecorderRow,
-        SCHEMA, Sweep,
+        Auth, BlockingRow, ClockRow, ConsoleRow, Evidence, Finding, Findings, Hello, Overview,
+        RecorderRow, SCHEMA, Sweep, Undecided,
     },
 };
 use crate::query::{ActorQuery, EventsQuery, GraphQuery, NoQuery, Query, QueryParams, TreeQuery};
@@ -65,6 +65,3 @@ views! {
     Events, EventsQuery, "events";
     Findings, NoQuery, "findings";
 }
-
-/// What is wrong, the worst first.
-pub type Findings = Vec<Finding>;

@@ -78,8 +78,7 @@ impl Watcher {
         self.target.log().advance(seconds);
         state.graphs.advance(&self.target, now_ns);
         state.follow.advance(&self.target, now_ns);
-        let found = findings::find(&self.target, &mut state, &executors, now_ns);
-        state.findings = found;
+        findings::find(&self.target, &mut state, &executors, now_ns);
     }
 
     /// Continues the walk over all actors by one slice; returns whether that was the last of this

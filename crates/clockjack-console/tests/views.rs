@@ -169,6 +169,36 @@ fn the_tree_is_shown_level_by_level_with_sums() {
 }
 
 #[test]
+fn clients_that_look_at_other_things_in_turn_let_every_walk_end() {
+    let time = ManualTime::start();
+    // Several slices of a walk.
+    time.spawn("many", Props::new(|| Parent(5_000)));
+    let shop = time.spawn("shop", Props::new(|| Parent(3)));
+    time.settle();
+    let target = Target::of_system(time.system());
+    let watcher = Watcher::new(&target);
+    let below = |at: &str, path: &str| {
+        let page = inspect::tree(&target, &TreeQuery { at: at.into(), page: 0 }).unwrap();
+        let row = page.rows.into_iter().find(|row| row.actor.path == path).unwrap();
+        row.below.value
+    };
+    let mut known = (None, None);
+    for n in 0..40 {
+        // So slowly that each new filter takes the place of an old one.
+        time.advance(Duration::from_secs(3));
+        watcher.sweep(target.now_ns());
+        // Two clients at two levels of the tree, and one that types a filter.
+        known.0 = known.0.or(below("/user", "/user/shop"));
+        known.1 = known.1.or(below("/", "/user"));
+        let _page = inspect::actors(&target, &query(&format!("c{n:04}"), Sort::Rate));
+    }
+    assert!(known.0 == Some(3.0) && known.1.is_some_and(|n| n >= 5_005.0), "{known:?}");
+    let page = inspect::actors(&target, &Query::default());
+    assert!(page.sweep.is_some_and(|sweep| sweep.age_ms.is_some()), "{known:?}");
+    drop(shop);
+}
+
+#[test]
 fn an_actor_is_shown_in_full_by_path_and_by_pid_and_after_its_end() {
     let time = ManualTime::start();
     let target = Target::of_system(time.system());

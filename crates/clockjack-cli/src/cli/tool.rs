@@ -8,6 +8,7 @@ use clockjack_console::{
     view::{Findings, View as _},
 };
 use clockjack_graph::Registry;
+use serde_json::json;
 
 use super::{Cli, Streams, exit_codes, write_result};
 use crate::{exit_code, failure::Failure, format::Format, graph::doctor, live, span};
@@ -60,20 +61,41 @@ impl DoctorArgs {
         let client = live::connect(program)?;
         let value = live::look(&client, Findings::NAME, &Params::new(), self.wait)?;
         let found: Findings = serde_json::from_value(value.clone()).unwrap_or_default();
-        let records = value.as_array().cloned().unwrap_or_default();
-        let text = self.format.list("findings", records.into_iter(), || {
-            let lines = found
-                .iter()
-                .map(|one| format!("{} {}   clockjack explain {}\n", one.code, one.text, one.code));
-            let text: String = lines.collect();
-            if text.is_empty() { "no findings\n".to_owned() } else { text }
-        });
+        let records = value["rows"].as_array().cloned().unwrap_or_default();
+        let text = match self.format {
+            Format::Json => {
+                let members = json!({
+                    "findings": records,
+                    "looked_ms": found.looked_ms,
+                    "undecided": found.undecided,
+                });
+                format!("{members}\n")
+            }
+            other => other.list("findings", records.into_iter(), || examination(&found)),
+        };
         write_result(streams, &text)?;
-        if found.is_empty() {
+        if found.rows.is_empty() && found.looked_ms.is_some() {
             return Ok(());
         }
         Err(Failure::already_reported(exit_code::ASSERTION_FAILED))
     }
+}
+
+/// What was found, and what cannot be known after a look of this length.
+fn examination(found: &Findings) -> String {
+    let lines = found.rows.iter();
+    let lines =
+        lines.map(|one| format!("{} {}   clockjack explain {}\n", one.code, one.text, one.code));
+    let mut text: String = lines.collect();
+    if found.looked_ms.is_none() && text.is_empty() {
+        text.push_str("unknown: nobody looks at the program\n");
+    } else if text.is_empty() {
+        text.push_str("no findings\n");
+    }
+    for open in &found.undecided {
+        text.push_str(&format!("{} is undecided: {}\n", open.code, open.why));
+    }
+    text
 }
 
 const COMPLETIONS_EXAMPLES: &str = "\

@@ -58,7 +58,7 @@ explanations! {
 
     "S03", "a mailbox is full",
     "Messages arrive faster than the actor handles them: its mailbox is above 80 % of its \
-     capacity for 5 seconds, or returns messages to their senders.",
+     capacity for 2 seconds, or returns messages to their senders.",
     "for order in orders { ledger.tell(order)?; } // a loop that is faster than `ledger`",
     "If the actor runs most of the time, divide its work among a pool of actors, or make its \
      handler faster. If it seldom runs, something else takes its worker: look at S01 and S06. Let \
@@ -83,7 +83,7 @@ explanations! {
      takes so long.";
 
     "S06", "all workers are busy",
-    "Each worker is busy for more than 95 % of the time for 5 seconds, and more and more tasks \
+    "Each worker is busy for more than 95 % of the time for 2 seconds, and more and more tasks \
      wait.",
     "(0..1_000_000).for_each(|n| pool.tell(Render(n)).unwrap())",
     "Look at the three actors with the largest share of time. Make them faster, give the program \

@@ -125,8 +125,7 @@ pub(super) fn tree(target: &Target, query: &TreeQuery) -> Option<Page<TreeRow>> 
     let has_more = target.system().inspect_children(&query.at, skip, rows_max, |actor| {
         let row = full_row(state, &executors, &actor, now_ns);
         let of = |number: Number| number.tagged(tag);
-        let below =
-            sums.as_ref().map(|all| all.get(actor.path().name()).copied().unwrap_or_default());
+        let below = sums.as_ref().and_then(|all| all.of(actor.path().name()));
         let number = |of_sums: &dyn Fn(&crate::state::Sums) -> Number| {
             below.as_ref().map_or(Number::UNKNOWN, |sums| of(of_sums(sums)))
         };

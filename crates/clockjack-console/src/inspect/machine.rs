@@ -7,11 +7,11 @@ use clockjack_time::{Resolution, ShardOccupancy, TickSpan};
 
 use super::page_of;
 use crate::{
-    Target,
+    Target, findings,
     query::Query,
     state::{Counters, float, late_p99},
     view::{
-        BlockingRow, ClockRow, ConsoleRow, JobRow, Number, Overview, Page, Running, Tag,
+        BlockingRow, ClockRow, ConsoleRow, Findings, JobRow, Number, Overview, Page, Running, Tag,
         TimerShardRow, TimersView, WorkerRow, Workers,
     },
     watcher::at_place,
@@ -37,10 +37,13 @@ pub(super) fn overview(target: &Target) -> Overview {
         queued: Number::size(stats.queued),
         refused: Number::count(stats.refused),
     });
+    let Findings { looked_ms, rows, undecided } = findings::known(&state, now_ns);
     Overview {
         system: target.system().name().to_owned(),
         at_ns: now_ns,
-        findings: state.findings.clone(),
+        findings: rows,
+        looked_ms,
+        undecided,
         clock: clock(target, now_ns),
         workers: Number::size(live.workers.len()),
         busy: state.samples.busy(),

@@ -161,7 +161,7 @@ impl Source for Live {
             pid: Some(std::process::id()),
             system: Some(self.target.system().name().to_owned()),
             started: Some(self.started_ms),
-            clock: Some(inspect::overview(&self.target).clock),
+            clock: Some(inspect::clock(&self.target)),
             control: self.control.names().into_iter().map(str::to_owned).collect(),
             views: VIEWS.iter().map(|name| (*name).to_owned()).collect(),
             ..Hello::default()
@@ -176,9 +176,19 @@ impl Source for Live {
         Ok(value)
     }
 
+    fn graph_svg(&self, params: &Params) -> Result<String, ViewError> {
+        let name = parse::<GraphQuery>(params)?.name;
+        inspect::graph_svg(&self.target, &name).ok_or(ViewError::NotFound)
+    }
+
     fn subscribe(&self) {
         let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
         watching.n_subscribers += 1;
+        // A thread that has panicked was reported when it did, and so was, as S14, that nobody
+        // looks. The next client gets another one.
+        if let Some(ended) = watching.thread.take_if(|one| one.thread.is_finished()) {
+            ended.stop();
+        }
         if watching.thread.is_none() {
             watching.thread = WatchThread::start(&self.target);
         }
@@ -243,6 +253,33 @@ fn redacted(text: &str, names: NamesFn) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_client_gets_a_thread_if_that_of_another_one_has_panicked() {
+        let time = clockjack_testkit::ManualTime::start();
+        let target = Target::of_system(time.system());
+        let live = Live::new(target, Control::NONE, None, Arc::default());
+        live.subscribe();
+        let id =
+            || live.watching.lock().unwrap().thread.as_ref().map(|one| one.thread.thread().id());
+        let first = id();
+        live.subscribe();
+        assert_eq!(id(), first, "one thread looks for all");
+        let broken = thread::spawn(|| panic!("a fault of the console, on purpose"));
+        while !broken.is_finished() {
+            thread::yield_now();
+        }
+        let broken = WatchThread { stop: Arc::default(), thread: broken };
+        let old = live.watching.lock().unwrap().thread.replace(broken);
+        old.unwrap().stop();
+        live.subscribe();
+        let is_running = |live: &Live| {
+            !live.watching.lock().unwrap().thread.as_ref().unwrap().thread.is_finished()
+        };
+        assert!(is_running(&live));
+        (0..3).for_each(|_| live.unsubscribe());
+        assert!(live.watching.lock().unwrap().thread.is_none());
+    }
 
     #[test]
     fn paths_are_replaced_in_texts_as_well() {

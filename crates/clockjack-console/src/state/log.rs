@@ -7,8 +7,8 @@ use std::{
 };
 
 use clockjack_actor::{
-    ActorRef, ActorSystem, DeadLetter, EventKinds, FailureInfo, LifecycleStep, Next, Pid, Props,
-    Stuck, SystemEvent,
+    ActorPath, ActorRef, ActorSystem, DeadLetterReason, EventKinds, FailureInfo, LifecycleStep,
+    Next, Pid, Props, Stuck, SystemEvent,
 };
 use clockjack_exec::Handle;
 use clockjack_sched::Warning;
@@ -22,6 +22,8 @@ use crate::{
 const EVENTS_MAX: usize = 1_024;
 /// Groups of dead letters.
 const GROUPS_MAX: usize = 256;
+/// A group without a dead letter for so long makes room for a new one.
+const GROUP_AGE_NS: u64 = 60_000_000_000;
 /// Actors that have ended.
 const ENDED_MAX: usize = 1_024;
 /// Actors whose failures are kept, and how many of each.
@@ -83,6 +85,17 @@ pub(crate) struct StuckActor {
     pub(crate) message_type: String,
     /// When its handler has begun, at the latest.
     pub(crate) since_ns: u64,
+    /// When the report came.
+    pub(crate) reported_ns: u64,
+    /// Messages that it had taken at the first look after the report.
+    pub(crate) taken: Option<usize>,
+}
+
+impl StuckActor {
+    /// Whether a poll that was first seen at this time can be the one that was reported.
+    pub(crate) fn is_of_poll(&self, seen_ns: u64) -> bool {
+        seen_ns <= self.reported_ns
+    }
 }
 
 /// Two actors that receive the events; they live as long as somebody looks.
@@ -157,7 +170,7 @@ impl Log {
             }
             SystemEvent::Failure(info) => self.failure(info, at_ns),
             SystemEvent::DeadLetter(dead) | SystemEvent::SuppressedDeadLetter(dead) => {
-                self.dead_letter(dead, at_ns);
+                self.dead_letter(&dead.recipient, dead.message_type, dead.reason, at_ns);
             }
             SystemEvent::Stuck(stuck) => self.stuck(stuck, at_ns),
             SystemEvent::EventsDropped(n) => self.lost += n,
@@ -250,33 +263,49 @@ impl Log {
         failing
     }
 
-    fn dead_letter(&mut self, dead: &DeadLetter, at_ns: u64) {
-        let (recipient, reason) = (dead.recipient.to_string(), dead.reason.name());
+    fn dead_letter(
+        &mut self,
+        recipient: &ActorPath,
+        message_type: &str,
+        why: DeadLetterReason,
+        at_ns: u64,
+    ) {
+        let (recipient, reason) = (recipient.to_string(), why.name());
         let is_it = |group: &DeadGroup| {
             let row = &group.row;
-            row.recipient == recipient
-                && row.message_type == dead.message_type
-                && row.reason == reason
+            row.recipient == recipient && row.message_type == message_type && row.reason == reason
         };
         if let Some(at) = self.groups.iter().position(is_it) {
             self.groups[at].count += 1;
             self.groups[at].row.last_ns = at_ns;
             return;
         }
-        if self.groups.len() == GROUPS_MAX {
+        if self.groups.len() == GROUPS_MAX && !self.drop_old_group(at_ns) {
             self.ungrouped += 1;
             return;
         }
-        let text = format!("{} for it: {}", dead.message_type, dead.reason);
+        let text = format!("{message_type} for it: {why}");
         self.push("dead-letter", Some(recipient.clone()), &text, at_ns);
         let row = DeadLetterRow {
             recipient,
-            message_type: dead.message_type.to_owned(),
+            message_type: message_type.to_owned(),
             reason: reason.to_owned(),
             last_ns: at_ns,
             ..DeadLetterRow::default()
         };
         self.groups.push(DeadGroup { row, count: 1, counted: 0 });
+    }
+
+    /// Drops the group whose last dead letter is the oldest, if it came a while ago.
+    fn drop_old_group(&mut self, now_ns: u64) -> bool {
+        let last = |group: &DeadGroup| group.row.last_ns;
+        let oldest = self.groups.iter().enumerate().min_by_key(|(_, group)| last(group));
+        let Some((at, group)) = oldest else { return false };
+        if now_ns.saturating_sub(last(group)) < GROUP_AGE_NS {
+            return false;
+        }
+        self.groups.remove(at);
+        true
     }
 
     fn stuck(&mut self, stuck: &Stuck, at_ns: u64) {
@@ -286,6 +315,8 @@ impl Log {
             path: stuck.path.to_string(),
             message_type: stuck.message_type.to_owned(),
             since_ns: at_ns.saturating_sub(running_ns),
+            reported_ns: at_ns,
+            taken: None,
         };
         let text = format!("handles a {} for {:.1?}", one.message_type, stuck.running_for);
         self.push("stuck", Some(one.path.clone()), &text, at_ns);
@@ -357,8 +388,6 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clockjack_actor::ActorPath;
-
     use super::*;
 
     fn overflow(n: usize) -> SystemEvent {
@@ -376,6 +405,42 @@ mod tests {
         log.clear();
         log.record(&overflow(1), 1);
         assert_eq!(log.events.front().map(|row| row.number), Some(3_000));
+    }
+
+    #[test]
+    fn a_report_of_a_stuck_handler_is_about_no_later_poll() {
+        let mut log = Log::default();
+        let stuck = StuckActor {
+            pid: Pid::new(0, 1, core::num::NonZeroU64::MIN),
+            path: "/user/till".into(),
+            message_type: "u32".into(),
+            since_ns: 10,
+            reported_ns: 30,
+            taken: None,
+        };
+        log.stuck.push(stuck);
+        let of_poll = |seen_ns| log.stuck[0].is_of_poll(seen_ns);
+        assert!(of_poll(5) && of_poll(20) && of_poll(30), "samples may begin within the poll");
+        assert!(!of_poll(31));
+    }
+
+    #[test]
+    fn a_group_of_dead_letters_that_is_over_makes_room_for_a_new_one() {
+        let mut log = Log::default();
+        let dead = |log: &mut Log, n: usize, at_ns: u64| {
+            let to = ActorPath::root().child(&format!("a{n}"));
+            log.dead_letter(&to, "u32", DeadLetterReason::Stopped, at_ns);
+        };
+        for n in 0..GROUPS_MAX {
+            dead(&mut log, n, n as u64);
+        }
+        dead(&mut log, GROUPS_MAX, GROUP_AGE_NS - 1);
+        assert_eq!((log.groups.len(), log.ungrouped), (GROUPS_MAX, 1), "all of them are young");
+        dead(&mut log, 0, GROUP_AGE_NS);
+        dead(&mut log, GROUPS_MAX, GROUP_AGE_NS + 1);
+        assert_eq!((log.groups.len(), log.ungrouped), (GROUPS_MAX, 1));
+        let has = |n: usize| log.groups.iter().any(|one| one.row.recipient == format!("/a{n}"));
+        assert!(has(0) && !has(1) && has(2) && has(GROUPS_MAX));
     }
 
     #[test]

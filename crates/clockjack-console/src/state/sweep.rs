@@ -16,8 +16,13 @@ use crate::{
 pub(crate) const KEPT: usize = 256;
 /// Filters that are walked for at the same time.
 const SELECTIONS_MAX: usize = 8;
-/// A filter is forgotten if nobody has asked for it for so long.
-const SELECTION_AGE_NS: u64 = 10_000_000_000;
+/// Actors for whose children sums are made at the same time.
+const TREES_MAX: usize = 8;
+/// A filter or a tree is forgotten if nobody has asked for it for so long. The slowest stream asks
+/// every ten seconds.
+const UNASKED_MAX_NS: u64 = 15_000_000_000;
+/// One that nobody has asked for during this time makes room for a new one.
+const UNASKED_MIN_NS: u64 = 2_000_000_000;
 /// The time between the begins of two walks, at least: rates need some time between two readings.
 const PASS_PERIOD_NS: u64 = 500_000_000;
 /// Children of an actor for which sums are kept; parents for which actors are counted; mailboxes
@@ -41,7 +46,7 @@ pub(crate) struct Sweeper {
     /// For each executor, when each slice was visited.
     visited_ns: Vec<Vec<u64>>,
     selections: Vec<Selection>,
-    tree: Tree,
+    trees: Vec<Tree>,
     new_parents: BTreeMap<String, u64>,
     parents: BTreeMap<String, u64>,
     hot: BTreeMap<Pid, Hot>,
@@ -67,9 +72,14 @@ struct Done {
 }
 
 /// What is collected for one filter.
+///
+/// One that is asked for while a walk is under way waits for the next walk: if it made that walk
+/// start again, two clients that change their filters in turn would let no walk end.
 struct Selection {
     filter: Filter,
     asked_ns: u64,
+    /// Whether the walk that is under way has collected for it from its begin on.
+    is_walked: bool,
     matches: u64,
     tops: Vec<Top>,
     ready: Option<Ready>,
@@ -90,13 +100,31 @@ struct Top {
     least: Option<f64>,
 }
 
-/// Sums over the descendants of one actor, by the names of its children.
-#[derive(Default)]
+/// Sums over the descendants of one actor. It waits for the next walk as a [`Selection`] does.
 struct Tree {
-    at: Option<String>,
+    at: String,
+    /// The names in `at`.
+    above: Vec<String>,
     asked_ns: u64,
+    is_walked: bool,
+    below: Below,
+    ready: Option<Below>,
+}
+
+/// Sums over the descendants of an actor, by the names of its children.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Below {
     sums: BTreeMap<String, Sums>,
-    ready: Option<(String, BTreeMap<String, Sums>)>,
+    /// Whether there were more children than are kept.
+    is_cut: bool,
+}
+
+impl Below {
+    /// The sums of a child; zeros if nothing is below it, `None` if they are not known.
+    pub(crate) fn of(&self, child: &str) -> Option<Sums> {
+        let sums = self.sums.get(child).copied();
+        sums.or_else(|| (!self.is_cut).then(Sums::default))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -241,18 +269,21 @@ impl Sweeper {
         self.began_ns = Some(now_ns);
         self.seen = 0;
         self.taken = 0;
-        self.tree.sums.clear();
         self.new_parents.clear();
         if !self.selections.iter().any(|one| one.filter.is_empty()) {
             self.selections.insert(0, Selection::new(Filter::default(), now_ns));
         }
-        let is_wanted = |one: &Selection| {
-            one.filter.is_empty() || now_ns.saturating_sub(one.asked_ns) < SELECTION_AGE_NS
-        };
-        self.selections.retain(is_wanted);
+        let is_asked = |asked_ns: u64| now_ns.saturating_sub(asked_ns) < UNASKED_MAX_NS;
+        self.selections.retain(|one| one.filter.is_empty() || is_asked(one.asked_ns));
         for selection in &mut self.selections {
+            selection.is_walked = true;
             selection.matches = 0;
             selection.tops = Sort::ALL.iter().map(|_| Top::default()).collect();
+        }
+        self.trees.retain(|one| is_asked(one.asked_ns));
+        for tree in &mut self.trees {
+            tree.is_walked = true;
+            tree.below = Below::default();
         }
     }
 
@@ -263,13 +294,14 @@ impl Sweeper {
         let took_ns = now_ns.saturating_sub(began);
         self.done = Some(Done { at_ns: now_ns, took_ns, seen: self.seen });
         self.at = (0, 0);
-        for selection in &mut self.selections {
+        for selection in self.selections.iter_mut().filter(|one| one.is_walked) {
             let tops = core::mem::take(&mut selection.tops);
             let tops = tops.into_iter().map(Top::into_rows).collect();
             selection.ready = Some(Ready { tops, matches: selection.matches });
         }
-        let sums = core::mem::take(&mut self.tree.sums);
-        self.tree.ready = self.tree.at.clone().map(|at| (at, sums));
+        for tree in self.trees.iter_mut().filter(|one| one.is_walked) {
+            tree.ready = Some(core::mem::take(&mut tree.below));
+        }
         self.parents = core::mem::take(&mut self.new_parents);
         // Those that were not visited have stopped, or have room again.
         self.hot.retain(|_, hot| hot.last_ns >= began);
@@ -290,7 +322,7 @@ impl Sweeper {
         self.visit_mailbox(actor, share, now_ns);
         self.visit_parents(actor, rate);
         let stuck = is_stuck(pid);
-        for selection in &mut self.selections {
+        for selection in self.selections.iter_mut().filter(|one| one.is_walked) {
             selection.visit(actor, rate, share, stuck);
         }
     }
@@ -359,38 +391,22 @@ impl Sweeper {
         } else if names.len() == 2 && self.new_parents.len() < PARENTS_MAX {
             *self.new_parents.entry(format!("/{}", names[0])).or_default() += 1;
         }
-        let Some(at) = &self.tree.at else { return };
-        let above: Vec<&str> = at.split('/').filter(|name| !name.is_empty()).collect();
-        if names.len() < above.len() + 2 || names[..above.len()] != above[..] {
-            return;
+        for tree in self.trees.iter_mut().filter(|one| one.is_walked) {
+            tree.visit(actor, &names, rate);
         }
-        let child = names[above.len()];
-        if self.tree.sums.len() >= SUMS_MAX && !self.tree.sums.contains_key(child) {
-            return;
-        }
-        let sums = self.tree.sums.entry(child.to_owned()).or_default();
-        sums.actors += 1;
-        sums.depth += actor.mailbox().0 as u64;
-        sums.rate += rate.unwrap_or(0.0);
-        sums.restarts += actor.restarts() as u64;
     }
 
     /// The rows for a filter, if there was a complete walk for it. Otherwise the next walk is for
-    /// it, too.
+    /// it, too, if there is room for another filter.
     pub(crate) fn rows(&mut self, filter: &Filter, now_ns: u64) -> Option<&Ready> {
-        let at = match self.selections.iter().position(|one| one.filter == *filter) {
+        let known = self.selections.iter().position(|one| one.filter == *filter);
+        let at = match known {
             Some(at) => at,
             None => {
-                if self.selections.len() >= SELECTIONS_MAX {
-                    let rest = self.selections.iter().enumerate().skip(1);
-                    let oldest = rest.min_by_key(|(_, one)| one.asked_ns).map(|(at, _)| at);
-                    self.selections.remove(oldest?);
-                }
-                // Of a walk that is under way it misses the begin.
-                if self.at != (0, 0) {
-                    self.at = (0, 0);
-                    self.began_ns = None;
-                }
+                let is_kept = |one: &Selection| one.filter.is_empty();
+                make_room(&mut self.selections, SELECTIONS_MAX, now_ns, |one| {
+                    (is_kept(one), one.asked_ns)
+                })?;
                 self.selections.push(Selection::new(filter.clone(), now_ns));
                 self.selections.len() - 1
             }
@@ -400,18 +416,21 @@ impl Sweeper {
         selection.ready.as_ref()
     }
 
-    /// The sums over the descendants of each child of this actor, if there was a complete walk.
-    pub(crate) fn tree(&mut self, at: &str, now_ns: u64) -> Option<&BTreeMap<String, Sums>> {
-        if self.tree.at.as_deref() != Some(at) {
-            self.tree = Tree { at: Some(at.to_owned()), ..Tree::default() };
-            if self.at != (0, 0) {
-                self.at = (0, 0);
-                self.began_ns = None;
+    /// The sums over the descendants of each child of this actor, if there was a complete walk for
+    /// it. Otherwise the next walk is for it, too, if there is room for another one.
+    pub(crate) fn tree(&mut self, at: &str, now_ns: u64) -> Option<&Below> {
+        let known = self.trees.iter().position(|one| one.at == at);
+        let index = match known {
+            Some(index) => index,
+            None => {
+                make_room(&mut self.trees, TREES_MAX, now_ns, |one| (false, one.asked_ns))?;
+                self.trees.push(Tree::new(at, now_ns));
+                self.trees.len() - 1
             }
-        }
-        self.tree.asked_ns = now_ns;
-        let ready = self.tree.ready.as_ref().filter(|(of, _)| of == at);
-        ready.map(|(_, sums)| sums)
+        };
+        let tree = &mut self.trees[index];
+        tree.asked_ns = now_ns;
+        tree.ready.as_ref()
     }
 
     pub(crate) fn hot(&mut self) -> impl Iterator<Item = &mut Hot> {
@@ -442,14 +461,64 @@ impl Sweeper {
         let slots: usize =
             self.slots.iter().map(|slots| slots.capacity() * size_of::<Slot>()).sum();
         let rows = self.selections.len() * Sort::ALL.len() * KEPT * (size_of::<ActorRow>() + 96);
-        slots + rows + (self.hot.len() + self.new_parents.len() + self.tree.sums.len()) * 128
+        let sums = |one: &Tree| {
+            one.below.sums.len() + one.ready.as_ref().map_or(0, |ready| ready.sums.len())
+        };
+        let sums: usize = self.trees.iter().map(sums).sum();
+        slots + rows + (self.hot.len() + self.new_parents.len() + sums) * 128
+    }
+}
+
+/// Makes room for another entry; `None` if every other one was asked for a moment ago. `key` says
+/// whether an entry is kept in any case, and when it was asked for.
+fn make_room<T>(
+    all: &mut Vec<T>,
+    max: usize,
+    now_ns: u64,
+    key: impl Fn(&T) -> (bool, u64),
+) -> Option<()> {
+    if all.len() < max {
+        return Some(());
+    }
+    let entries = all.iter().map(&key).enumerate().filter(|(_, (is_kept, _))| !is_kept);
+    let (at, (_, asked_ns)) = entries.min_by_key(|(_, (_, asked_ns))| *asked_ns)?;
+    if now_ns.saturating_sub(asked_ns) < UNASKED_MIN_NS {
+        return None;
+    }
+    all.remove(at);
+    Some(())
+}
+
+impl Tree {
+    fn new(at: &str, asked_ns: u64) -> Self {
+        let above = at.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let below = Below::default();
+        Self { at: at.to_owned(), above, asked_ns, is_walked: false, below, ready: None }
+    }
+
+    fn visit(&mut self, actor: &ActorView<'_>, names: &[&str], rate: Option<f64>) {
+        let depth = self.above.len();
+        if names.len() < depth + 2 || names[..depth] != self.above[..] {
+            return;
+        }
+        let child = names[depth];
+        let Below { sums, is_cut } = &mut self.below;
+        if sums.len() >= SUMS_MAX && !sums.contains_key(child) {
+            *is_cut = true;
+            return;
+        }
+        let sums = sums.entry(child.to_owned()).or_default();
+        sums.actors += 1;
+        sums.depth += actor.mailbox().0 as u64;
+        sums.rate += rate.unwrap_or(0.0);
+        sums.restarts += actor.restarts() as u64;
     }
 }
 
 impl Selection {
     fn new(filter: Filter, asked_ns: u64) -> Self {
         let tops = Sort::ALL.iter().map(|_| Top::default()).collect();
-        Self { filter, asked_ns, matches: 0, tops, ready: None }
+        Self { filter, asked_ns, is_walked: false, matches: 0, tops, ready: None }
     }
 
     fn visit(&mut self, actor: &ActorView<'_>, rate: Option<f64>, share: Number, is_stuck: bool) {

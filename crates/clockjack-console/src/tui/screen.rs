@@ -210,11 +210,25 @@ fn link(state: &State, now_ms: u64) -> String {
 fn findings(overview: Option<&Overview>, width: usize) -> Line<'static> {
     let Some(overview) = overview else { return Line::default() };
     if overview.findings.is_empty() {
-        return Line::styled(" no findings", GOOD);
+        let style = if overview.looked_ms.is_some() { GOOD } else { Style::new() };
+        return Line::styled(format::head(&format!(" {}", nothing_found(overview)), width), style);
     }
     let texts = overview.findings.iter().map(finding);
     let text: Vec<String> = texts.map(|text| format!("! {text}")).collect();
     Line::styled(format::head(&format!(" {}", text.join("   ")), width), BAD)
+}
+
+/// What the screen says without a finding: that nothing is wrong, or that it is not known.
+fn nothing_found(overview: &Overview) -> String {
+    if overview.looked_ms.is_none() {
+        return "findings unknown".to_owned();
+    }
+    let codes: Vec<&str> = overview.undecided.iter().map(|one| one.code.as_str()).collect();
+    if codes.is_empty() {
+        "no findings".to_owned()
+    } else {
+        format!("no findings, {} undecided", codes.join(" "))
+    }
 }
 
 /// A finding on one line.

@@ -83,6 +83,10 @@ pub struct Overview {
     pub at_ns: u64,
     /// What is wrong, the worst first.
     pub findings: Vec<Finding>,
+    /// See [`Findings::looked_ms`].
+    pub looked_ms: Option<u64>,
+    /// See [`Findings::undecided`].
+    pub undecided: Vec<Undecided>,
     /// The clock.
     pub clock: ClockRow,
     /// How many workers all pools have.
@@ -179,6 +183,31 @@ pub struct ConsoleRow {
     pub events_lost: Number,
     /// Samples that were not taken, because the sampling thread came late.
     pub samples_lost: Number,
+}
+
+/// What is wrong, and what is not known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Findings {
+    /// For how long the program has been looked at, in milliseconds; `None` if nobody looks. What
+    /// is wrong is then unknown, and `rows` says nothing about it.
+    pub looked_ms: Option<u64>,
+    /// What is wrong, the worst first.
+    pub rows: Vec<Finding>,
+    /// Findings that there may be all the same.
+    pub undecided: Vec<Undecided>,
+}
+
+/// A finding of which it is not known whether there is one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Undecided {
+    /// `S01` to `S14`.
+    pub code: String,
+    /// Why it is not known, for people.
+    pub why: String,
 }
 
 /// A problem that was detected.

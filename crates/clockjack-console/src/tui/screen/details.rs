@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use super::{
     BAD, Column, Content, STRONG, State, finding, format,
     lists::{depth, state_name},
-    table,
+    nothing_found, table,
 };
 use crate::{
     query::Params,
@@ -44,11 +44,14 @@ pub(super) fn overview(state: &State, width: usize) -> Option<Content> {
     let mut text = Text::default();
     text.heading("What is wrong");
     if one.findings.is_empty() {
-        text.line("nothing");
+        text.line(nothing_found(&one));
     }
     for found in &one.findings {
         let long = format!("{}   clockjack explain {}", finding(found), found.code);
         text.bad(format::head(&long, width - 1));
+    }
+    for open in &one.undecided {
+        text.line(format::head(&format!("{} is undecided: {}", open.code, open.why), width - 1));
     }
     text.heading("Actors");
     text.line(format!(

@@ -116,6 +116,20 @@ fn every_tab_fits_every_screen_also_before_the_first_frame() {
 }
 
 #[test]
+fn what_is_wrong_is_unknown_until_the_program_was_looked_at() {
+    let line = |overview: serde_json::Value| {
+        let mut state = state();
+        state.put("overview", &Params::new(), overview);
+        text(&state, 80, 24).lines().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(line(json!({ "findings": [] })), " findings unknown");
+    assert_eq!(line(json!({ "findings": [], "looked_ms": 0 })), " no findings");
+    let undecided = json!([{ "code": "S04", "why": "" }, { "code": "S11", "why": "" }]);
+    let young = json!({ "findings": [], "looked_ms": 3_000, "undecided": undecided });
+    assert_eq!(line(young), " no findings, S04 S11 undecided");
+}
+
+#[test]
 fn what_is_not_live_is_said() {
     let mut state = house();
     assert!(text(&state, 80, 24).contains(" live [?]"));
