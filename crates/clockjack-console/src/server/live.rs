@@ -176,6 +176,10 @@ impl Source for Live {
         Ok(value)
     }
 
+    fn target(&self) -> &Target {
+        &self.target
+    }
+
     fn subscribe(&self) {
         let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
         watching.n_subscribers += 1;

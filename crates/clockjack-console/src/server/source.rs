@@ -5,6 +5,7 @@ use core::fmt;
 use serde_json::Value;
 
 use crate::{
+    Target,
     query::{Params, QueryError},
     view::Hello,
 };
@@ -16,6 +17,9 @@ pub(crate) trait Source: Send + Sync + 'static {
 
     /// A view as JSON.
     fn view(&self, name: &str, params: &Params) -> Result<Value, ViewError>;
+
+    /// What actions are about.
+    fn target(&self) -> &Target;
 
     /// A client subscribes: from the first one on, the source is looked at continuously.
     fn subscribe(&self);
