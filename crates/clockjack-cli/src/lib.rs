@@ -48,7 +48,8 @@
 //! # Running programs
 //!
 //! `ps`, `top`, `inspect` and `doctor --of` look at a running program that has opened its console
-//! (`Console::of(&rt).open()?`).
+//! (`Console::of(&rt).open()?`). `get` prints a setting of one of its graphs, and `set` changes it
+//! if the program allows that.
 //!
 //! # Demos
 //!
