@@ -74,6 +74,12 @@ mod cli;
 mod demo;
 pub mod exit_code;
 mod failure;
+#[cfg(not(unix))]
+#[path = "file_id/portable.rs"]
+mod file_id;
+#[cfg(unix)]
+#[path = "file_id/unix.rs"]
+mod file_id;
 mod findings;
 mod format;
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Actions: who may request them, and that each of them is told, also a refused one.
 
-use core::time::Duration;
+use core::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
@@ -35,8 +38,13 @@ components:
 edges: []
 ";
 
-/// Whether calls of the component wait, for a test that needs a run without epochs.
-type Gate = Arc<Mutex<()>>;
+/// Makes calls of the component wait, for a test that needs a run without epochs.
+#[derive(Debug, Default)]
+struct Gate {
+    lock: Mutex<()>,
+    /// Calls that wait for the lock, or are about to.
+    n_waiting: AtomicUsize,
+}
 
 #[derive(Component, Clone, Debug, Default)]
 #[component(type = "holder", title = "Holder", role = "input")]
@@ -45,12 +53,14 @@ struct Holder {
     out: Output<f64>,
     #[config(default = 1.0, min = 0.0)]
     gain: f64,
-    gate: Gate,
+    gate: Arc<Gate>,
 }
 
 impl Execute for Holder {
     fn execute(&mut self, cx: &mut GraphContext<'_>) -> Result<(), Failure> {
-        let _passed = self.gate.lock().unwrap();
+        self.gate.n_waiting.fetch_add(1, Ordering::Relaxed);
+        let _passed = self.gate.lock.lock().unwrap();
+        self.gate.n_waiting.fetch_sub(1, Ordering::Relaxed);
         cx.publish(self.out, self.gain)?;
         Ok(())
     }
@@ -61,13 +71,13 @@ struct Program {
     runtime: Runtime,
     runs: Vec<GraphRun>,
     console: Opened,
-    gate: Gate,
+    gate: Arc<Gate>,
 }
 
 impl Program {
     fn start(control: Control, names: &[&str]) -> Self {
         let runtime = Runtime::new("house").unwrap();
-        let gate = Gate::default();
+        let gate = Arc::<Gate>::default();
         let of_holders = gate.clone();
         let holder = move || Holder { gate: of_holders.clone(), ..Holder::default() };
         let registry = Registry::standard().register_with(holder);
@@ -232,7 +242,11 @@ fn a_change_waits_for_an_epoch_longer_than_its_client() {
     let (held, is_held) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let holder = std::thread::spawn(move || {
-        let guard = gate.lock().unwrap();
+        let guard = gate.lock.lock().unwrap();
+        // A change is made at the beginning of an epoch, before its calls.
+        while gate.n_waiting.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
         held.send(()).unwrap();
         // Also when the test has failed.
         let _released = released.recv();

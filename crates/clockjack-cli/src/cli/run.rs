@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 use std::{
-    fs::File,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     time::Instant,
@@ -31,7 +30,7 @@ use crate::{
     failure::Failure,
     format::Format,
     graph::load::Loaded,
-    output::{self, ClosingWriter, LastFlush, OutputFile},
+    output::{ClosingWriter, LastFlush, LogFile, LogFiles, OutputFile},
     plot::values::RunValues,
     run::{
         self, CallTimes, Moment, RunResult, RunSettings,
@@ -385,7 +384,7 @@ fn lane_log(path: &Path, lane: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-type LogFile = ClosingWriter<BufWriter<File>>;
+type LogWriter = ClosingWriter<BufWriter<LogFile>>;
 
 /// The commit log of a run, if there is a file for it or if its values are recorded: a writer for
 /// each lane with a clock of its own, and one for the others.
@@ -399,12 +398,13 @@ pub(super) fn log_writers(
     if path.is_none() && values.is_none() {
         return Ok(None);
     }
-    let create = |path: &Path| {
-        let file = output::create_locked(path, || Ok(()));
+    let files = LogFiles::default();
+    let open = |path: &Path| {
+        let file = files.open(path);
         file.map(|file| ClosingWriter::new(BufWriter::new(file), last_flush))
     };
     let writer = |path: Option<&Path>| -> Result<Box<dyn Write + Send>, Failure> {
-        let file: Option<LogFile> = path.map(create).transpose()?;
+        let file: Option<LogWriter> = path.map(open).transpose()?;
         Ok(match (values, file) {
             (Some(values), file) => Box::new(values.writer(file)),
             (None, Some(file)) => Box::new(file),
