@@ -47,6 +47,10 @@ same for any number of workers.
 
 DURATION is a whole number with a unit (ns, us, ms, s, m, h or d), for example 250ms.";
 
+pub(super) const INTERRUPTED_NOTE: &str = "\
+An interrupted run exits with 130 or 143 even if it lost messages, was late or failed an assertion;
+its summary reports the part that ran.";
+
 /// The maximum number of trace records; memory for all of them is allocated up front.
 pub(super) const RECORDS_MAX: i64 = 1 << 24;
 
@@ -160,7 +164,10 @@ system; everything else in the table is the same on every machine. A dash is an 
 /// Run a graph file
 #[derive(Debug, Args)]
 #[command(
-    after_help = exit_codes(&format!("{NOTE}\n\n{RUN_EXAMPLES}"), &[0, 2, 3, 5, 7, 9, 130, 143])
+    after_help = exit_codes(
+        &format!("{NOTE}\n\n{INTERRUPTED_NOTE}\n\n{RUN_EXAMPLES}"),
+        &[0, 2, 3, 5, 7, 9, 130, 143]
+    )
 )]
 pub(super) struct RunArgs {
     /// Write the commits to this file, in compiled order. With the wall clock, each lane with its
