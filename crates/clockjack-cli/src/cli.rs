@@ -7,6 +7,7 @@ mod init;
 mod inspect;
 mod observe;
 mod options;
+mod params;
 mod plot;
 mod ps;
 mod run;
@@ -28,6 +29,7 @@ use self::{
     inspect::InspectArgs,
     observe::ObserveArgs,
     options::ColorMode,
+    params::{GetArgs, SetArgs},
     plot::PlotArgs,
     ps::PsArgs,
     run::{BenchArgs, RunArgs, TraceArgs},
@@ -99,6 +101,8 @@ where
         Command::Ps(args) => args.run(streams),
         Command::Top(args) => args.run(env, streams),
         Command::Inspect(args) => args.run(streams),
+        Command::Get(args) => args.run(streams),
+        Command::Set(args) => args.run(streams),
         Command::Doctor(args) => args.run(registry, streams),
         Command::Completions(args) => args.run(streams),
         Command::Man(args) => args.run(streams),
@@ -215,6 +219,8 @@ enum Command {
     Ps(PsArgs),
     Top(TopArgs),
     Inspect(InspectArgs),
+    Get(GetArgs),
+    Set(SetArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -30,7 +30,8 @@ pub const NOT_CONNECTED: u8 = 8;
 /// or something is wrong in a running program (`doctor --of`).
 pub const ASSERTION_FAILED: u8 = 9;
 
-/// The running program does not allow the request: the token is missing or wrong.
+/// The running program does not allow the request: the token is missing or wrong, or it does not
+/// allow actions of this class.
 pub const NOT_ALLOWED: u8 = 13;
 
 /// SIGINT (Ctrl-C): the work in progress was completed, and the report covers the part that ran.
@@ -55,7 +56,11 @@ pub const ALL: [(u8, &str); 11] = [
         "an assertion about the run or the plan failed, --deny-loss found a lost message, or \
          doctor --of found a problem",
     ),
-    (NOT_ALLOWED, "the program does not allow the request: the token is missing or wrong"),
+    (
+        NOT_ALLOWED,
+        "the program does not allow the request: the token is missing or wrong, or it allows no \
+         actions of this class",
+    ),
     (INTERRUPTED, "interrupted by Ctrl-C; the work in progress was completed"),
     (TERMINATED, "interrupted by SIGTERM; the work in progress was completed"),
 ];

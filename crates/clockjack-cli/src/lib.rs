@@ -48,7 +48,8 @@
 //! # Running programs
 //!
 //! `ps`, `top`, `inspect` and `doctor --of` look at a running program that has opened its console
-//! (`Console::of(&rt).open()?`).
+//! (`Console::of(&rt).open()?`). `get` prints a setting of one of its graphs, and `set` changes it
+//! if the program allows that.
 //!
 //! # Demos
 //!
@@ -73,6 +74,12 @@ mod cli;
 mod demo;
 pub mod exit_code;
 mod failure;
+#[cfg(not(unix))]
+#[path = "file_id/portable.rs"]
+mod file_id;
+#[cfg(unix)]
+#[path = "file_id/unix.rs"]
+mod file_id;
 mod findings;
 mod format;
 #[cfg(test)]

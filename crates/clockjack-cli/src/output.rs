@@ -10,10 +10,10 @@ use std::{
     fs::{self, File, OpenOptions, Permissions, TryLockError},
     io::{self, Write as _},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::failure::Failure;
+use crate::{failure::Failure, file_id::file_id};
 
 /// A file that was writable when it was checked.
 #[derive(Debug)]
@@ -164,13 +164,7 @@ pub(crate) fn create_locked(
 ) -> Result<File, Failure> {
     let create = || {
         // The contents are dropped only under the lock: they may belong to the other command.
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-        let is_regular = file.metadata()?.is_file();
-        // Not every file system has locks, and a device or a pipe needs none.
-        if is_regular && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            let text = "another command is writing this file";
-            return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
-        }
+        let (file, is_regular) = open_locked(path)?;
         check()?;
         if is_regular {
             file.set_len(0)?;
@@ -180,22 +174,88 @@ pub(crate) fn create_locked(
     create().map_err(|error| Failure::file_output(path, error))
 }
 
-/// The first output file that is also an input file or another output file. A target that is not a
-/// regular file, such as `/dev/null`, can be named any number of times.
+/// Opens a file for writing and locks it; returns whether it is a regular one. Its contents stay.
+fn open_locked(path: &Path) -> io::Result<(File, bool)> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    let is_regular = file.metadata()?.is_file();
+    // Not every file system has locks, and a device or a pipe needs none.
+    if is_regular && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        let text = "another command is writing this file";
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+    }
+    Ok((file, is_regular))
+}
+
+/// Files that are written together while the command runs, each under its lock. All of them keep
+/// their contents until something is written to one of them, so that a command that is refused
+/// before it has anything to write loses nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LogFiles(Arc<Mutex<Vec<File>>>);
+
+impl LogFiles {
+    /// Opens and locks a further file. A file that another command is writing is left alone.
+    pub(crate) fn open(&self, path: &Path) -> Result<LogFile, Failure> {
+        let open = || {
+            let (file, is_regular) = open_locked(path)?;
+            if is_regular {
+                lock(&self.0).push(file.try_clone()?);
+            }
+            Ok(LogFile { file, all: self.clone() })
+        };
+        open().map_err(|error| Failure::file_output(path, error))
+    }
+
+    /// Drops the old contents of all files, at the first call.
+    fn begin(&self) -> io::Result<()> {
+        // The lock is held meanwhile: no other file of these is written before.
+        let mut old = lock(&self.0);
+        old.drain(..).try_for_each(|file| file.set_len(0))
+    }
+}
+
+fn lock(files: &Mutex<Vec<File>>) -> MutexGuard<'_, Vec<File>> {
+    // No panic leaves the list inconsistent.
+    files.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One of several [`LogFiles`].
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    file: File,
+    all: LogFiles,
+}
+
+impl io::Write for LogFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.all.begin()?;
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// The first output file that is also an input file or another output file, under whichever of its
+/// names. A target that is not a regular file, such as `/dev/null`, can be named any number of
+/// times.
 pub(crate) fn first_conflict<'p>(
     read: &[&Path],
     written: impl IntoIterator<Item = &'p PathBuf>,
 ) -> Option<&'p Path> {
-    let mut known: Vec<PathBuf> = read.iter().map(|path| canonical(path)).collect();
+    let id_of = |path: &Path| fs::metadata(path).ok().and_then(|metadata| file_id(&metadata));
+    let known = |path: &&Path| (canonical(path), id_of(path));
+    let mut known: Vec<(PathBuf, Option<(u64, u64)>)> = read.iter().map(known).collect();
     for path in written {
-        let real = canonical(path);
+        let (real, id) = (canonical(path), id_of(path));
         if fs::metadata(&real).is_ok_and(|metadata| !metadata.is_file()) {
             continue;
         }
-        if known.contains(&real) {
+        // A hard link is another path of the same file.
+        if known.iter().any(|(path, of)| *path == real || (id.is_some() && *of == id)) {
             return Some(path);
         }
-        known.push(real);
+        known.push((real, id));
     }
     None
 }

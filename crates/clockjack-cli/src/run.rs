@@ -6,6 +6,7 @@
 pub(crate) mod assertions;
 pub(crate) mod bench;
 pub(crate) mod events;
+mod known_losses;
 pub(crate) mod observe;
 pub(crate) mod overview;
 pub(crate) mod summary;

@@ -247,9 +247,7 @@ fn a_file_that_another_command_is_writing_is_left_alone() {
     ];
     for (path, args) in cases {
         // As the other command does while it runs.
-        fs::write(path, "theirs").expect("the file can be written");
-        let held = fs::OpenOptions::new().write(true).open(path).expect("the file exists");
-        held.try_lock().expect("nobody else has it");
+        let held = held(path, "theirs");
         let (code, out, err) = clockjack(args);
         assert_eq!((code, out.as_str()), (exit_code::FAILED, ""), "{args:?}");
         assert!(err.contains("another command is writing this file"), "{err}");
@@ -269,6 +267,51 @@ fn a_file_that_another_command_is_writing_is_left_alone() {
         let written = fs::read(path).expect("the file exists");
         assert!(!written.is_empty() && !written.starts_with(b"theirs"), "{args:?}");
     }
+}
+
+/// Sets a lock on a file with these contents, as a command that writes it has.
+fn held(path: &Path, contents: &str) -> fs::File {
+    fs::write(path, contents).expect("the file can be written");
+    let held = fs::OpenOptions::new().write(true).open(path).expect("the file exists");
+    held.try_lock().expect("nobody else has it");
+    held
+}
+
+#[test]
+fn a_log_is_left_alone_if_another_command_writes_the_log_of_a_lane() {
+    let graph = scratch("lanes.yaml");
+    fs::write(&graph, OWN_CLOCKS).expect("the file can be written");
+    let log = graph.with_file_name("log");
+    fs::write(&log, "of the last run").expect("the file can be written");
+    let lane = graph.with_file_name("log.trace");
+    let held = held(&lane, "theirs");
+    let args = ["run", text(&graph), "--clock", "wall", "--for", "5ms", "--commit-log", text(&log)];
+    let (code, out, err) = clockjack(&args);
+    assert_eq!((code, out.as_str()), (exit_code::FAILED, ""));
+    assert!(err.contains("log.trace': another command is writing this file"), "{err}");
+    assert_eq!(fs::read_to_string(&log).expect("the file exists"), "of the last run");
+    assert_eq!(fs::read_to_string(&lane).expect("the file exists"), "theirs");
+    drop(held);
+}
+
+#[test]
+fn a_run_that_does_not_start_leaves_the_log_of_the_last_one() {
+    let graph = scratch("refused.yaml");
+    let cell = fs::read_to_string(file("cell.yaml")).expect("the file exists");
+    // The least command is above the greatest one: the component cannot be activated.
+    let refused = cell.replace("type: controller\n", "type: controller\n    config: {min: 2.0}\n");
+    fs::write(&graph, &refused).expect("the file can be written");
+    let log = graph.with_file_name("log");
+    let run = |graph: &str| clockjack(&["run", graph, "--steps", "3", "--commit-log", text(&log)]);
+    assert_eq!(run(&file("cell.yaml")).0, exit_code::OK);
+    let whole = fs::read(&log).expect("it was written");
+    let (code, out, _) = run(text(&graph));
+    assert_eq!(code, exit_code::RUN_FAILED, "{out}");
+    assert_eq!(fs::read(&log).expect("the file exists"), whole);
+    // A longer log of before leaves nothing behind a shorter one.
+    fs::write(&log, [&whole[..], &whole].concat()).expect("the file can be written");
+    assert_eq!(run(&file("cell.yaml")).0, exit_code::OK);
+    assert_eq!(fs::read(&log).expect("it was written"), whole);
 }
 
 #[test]

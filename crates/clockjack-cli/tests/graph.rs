@@ -86,7 +86,7 @@ fn lines(args: &[&str]) -> Vec<Value> {
     lines.collect()
 }
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "check",
     "plan",
     "render",
@@ -104,6 +104,8 @@ const COMMANDS: [&str; 21] = [
     "ps",
     "top",
     "inspect",
+    "get",
+    "set",
     "doctor",
     "completions",
     "man",

@@ -107,6 +107,35 @@ fn every_line_has_its_place_its_number_and_says_how_exact_it_is() {
 }
 
 #[test]
+fn lost_messages_are_in_every_result_by_place_and_cause_and_can_be_denied() {
+    let lossy = file("lossy.yaml");
+    let directory = scratch("observe-lossy");
+    let _removed = fs::remove_dir_all(&directory);
+    let record = directory.to_str().expect("text");
+    let run = |args: &[&str]| observe(&[&[lossy.as_str(), "--steps", "10"], args].concat());
+    let ran = run(&["--record", record]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines = ran.out.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let lines: Vec<Value> = lines.collect();
+    let rejected = lines.iter().filter(|line| line["kind"] == "lane_reject");
+    let rejected = rejected.map(|line| line["attributes"]["count"].as_u64().expect("a count"));
+    assert_eq!(rejected.sum::<u64>(), 20);
+    let summary = fs::read_to_string(directory.join("summary.json")).expect("it was written");
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
+    let json: Value = serde_json::from_str(&run(&["--format", "json-summary"]).out).expect("JSON");
+    for result in [lines.last().expect("a summary"), &summary, &json] {
+        assert_eq!(result["n_lost"], 20, "{result}");
+        let loss = &result["losses"][0];
+        assert_eq!((&loss["place"], &loss["id"]), (&"component".into(), &"out".into()));
+        assert_eq!((&loss["cause"], &loss["count"]), (&"lane_full".into(), &20.into()));
+        assert!(loss["hint"].as_str().expect("text").contains("queue_capacity"), "{loss}");
+    }
+    assert_eq!(run(&["--deny-loss"]).code, 9);
+    let cell = file("cell.yaml");
+    assert_eq!(observe(&[&cell, "--steps", "10", "--deny-loss"]).code, 0);
+}
+
+#[test]
 fn a_level_tells_more_than_the_one_below_it() {
     let all: Vec<Vec<Value>> = ["off", "summary", "detailed", "debug"]
         .iter()

@@ -9,7 +9,7 @@ mod list;
 use core::time::Duration;
 use std::io::{BufRead as _, BufReader};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::http::{Body, Response};
 pub use self::{
@@ -20,7 +20,7 @@ use crate::{
     Address,
     frame::Frame,
     query::{Params, QueryParams as _},
-    view::{Hello, SCHEMA, View},
+    view::{Hello, Param, ParamChange, SCHEMA, View},
 };
 
 /// After which silence a stream is dead: a program sends something every five seconds.
@@ -35,6 +35,7 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20;
 pub struct Client {
     address: Address,
     hello: Hello,
+    is_in_control: bool,
 }
 
 impl Client {
@@ -45,7 +46,8 @@ impl Client {
     /// If nobody listens there, if the answer is not that of a console, or of one with another
     /// major version.
     pub fn connect(to: &Address) -> Result<Self, ConnectError> {
-        let mut client = Self { address: to.clone(), hello: Hello::default() };
+        let (address, hello) = (to.clone(), Hello::default());
+        let mut client = Self { address, hello, is_in_control: false };
         let value = client.get_json("hello", &Vec::new());
         let value = value.map_err(|error| ConnectError::request(to, error))?;
         let hello: Hello =
@@ -88,9 +90,54 @@ impl Client {
     ///
     /// As [`get`](Self::get).
     pub fn get_json(&self, view: &str, params: &Params) -> Result<Value, ClientError> {
-        let response = self.request(&address_of(view, params), ANSWER_TIME)?;
-        let text = response.body.text(ANSWER_BYTES_MAX)?;
-        serde_json::from_str(&text).map_err(|error| ClientError::malformed(error.to_string()))
+        read_json(self.request(&address_of(view, params), ANSWER_TIME)?)
+    }
+
+    /// Requests control. Without it a client only looks: the program refuses its actions. With it
+    /// the program still refuses those of a class that it does not allow.
+    #[must_use]
+    pub fn with_control(self) -> Self {
+        Self { is_in_control: true, ..self }
+    }
+
+    /// Gets a setting of a component, written as `component.field`, of the graph of this name. The
+    /// only graph of a program need not be named.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), and if there is no such graph, component or setting.
+    pub fn param(&self, graph: Option<&str>, setting: &str) -> Result<Param, ClientError> {
+        let graph = graph.map(|graph| ("graph".to_owned(), graph.to_owned()));
+        let mut params: Params = graph.into_iter().collect();
+        params.push(("setting".to_owned(), setting.to_owned()));
+        let value = self.get_json("param", &params)?;
+        serde_json::from_value(value).map_err(|error| ClientError::malformed(error.to_string()))
+    }
+
+    /// Changes a setting of a component, as [`param`](Self::param) names it, and waits until the
+    /// new value is in force: from the next epoch of the run on.
+    ///
+    /// # Errors
+    ///
+    /// If the client has not [requested control](Self::with_control), if the program does not allow
+    /// the class `GRAPHS`, if there is no such graph, component or setting, if the run or the
+    /// component refuses the value, if the run has ended, or if it begins no epoch for five
+    /// seconds; the change is then made as soon as it begins one.
+    pub fn set_param(
+        &self,
+        graph: Option<&str>,
+        setting: &str,
+        value: &Value,
+    ) -> Result<ParamChange, ClientError> {
+        let mut body = json!({
+            "do": "set", "control": self.is_in_control, "setting": setting, "value": value,
+        });
+        if let Some(graph) = graph {
+            body["graph"] = graph.into();
+        }
+        let response = http::post(&self.address, "/v1/act", &body.to_string(), ANSWER_TIME)?;
+        let change = read_json(accepted(response)?)?;
+        serde_json::from_value(change).map_err(|error| ClientError::malformed(error.to_string()))
     }
 
     /// Subscribes to views, each with its parameters, at this many frames per second.
@@ -110,17 +157,26 @@ impl Client {
     }
 
     fn request(&self, path: &str, silence_max: Duration) -> Result<Response, ClientError> {
-        let response = http::get(&self.address, path, silence_max)?;
-        if response.status == 200 {
-            return Ok(response);
-        }
-        let status = response.status;
-        // The reason is a nicety; the status alone tells, too.
-        let text = response.body.text(ANSWER_BYTES_MAX).unwrap_or_default();
-        let reason = serde_json::from_str::<Value>(&text).ok();
-        let reason = reason.as_ref().and_then(|value| value["error"].as_str()).unwrap_or("");
-        Err(ClientError::refused(status, reason))
+        accepted(http::get(&self.address, path, silence_max)?)
     }
+}
+
+/// The answer, if the request was not refused.
+fn accepted(response: Response) -> Result<Response, ClientError> {
+    if response.status == 200 {
+        return Ok(response);
+    }
+    let status = response.status;
+    // The reason is a nicety; the status alone tells, too.
+    let text = response.body.text(ANSWER_BYTES_MAX).unwrap_or_default();
+    let reason = serde_json::from_str::<Value>(&text).ok();
+    let reason = reason.as_ref().and_then(|value| value["error"].as_str()).unwrap_or("");
+    Err(ClientError::refused(status, reason))
+}
+
+fn read_json(response: Response) -> Result<Value, ClientError> {
+    let text = response.body.text(ANSWER_BYTES_MAX)?;
+    serde_json::from_str(&text).map_err(|error| ClientError::malformed(error.to_string()))
 }
 
 /// The name under which the frames of a view come.

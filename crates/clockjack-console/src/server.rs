@@ -7,6 +7,7 @@
 //!
 //! What may be asked, and by whom, is decided in `server/guard.rs` before anything is routed.
 
+mod act;
 mod connections;
 mod errors;
 mod guard;
@@ -85,7 +86,7 @@ impl Control {
     pub const JOBS: Self = Self(1 << 2);
     /// Stop, restart, suspend and resume actors.
     pub const ACTORS: Self = Self(1 << 3);
-    /// Set edges, step and stop graphs.
+    /// Change settings of components of graphs, step and stop graphs.
     pub const GRAPHS: Self = Self(1 << 4);
     /// Everything.
     pub const ALL: Self = Self(0b1_1111);

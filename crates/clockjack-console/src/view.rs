@@ -10,6 +10,7 @@ mod machine;
 mod messages;
 mod number;
 mod overview;
+mod params;
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -26,6 +27,7 @@ pub use self::{
         Auth, BlockingRow, ClockRow, ConsoleRow, Evidence, Finding, Findings, Hello, Overview,
         RecorderRow, SCHEMA, Sweep, Undecided,
     },
+    params::{Param, ParamChange},
 };
 use crate::query::{ActorQuery, EventsQuery, GraphQuery, NoQuery, Query, QueryParams, TreeQuery};
 

@@ -20,7 +20,10 @@ use super::{
     Streams, exit_codes,
     graph::Env,
     options::{GraphArgs, load_or_report},
-    run::{NOTE, RECORDS_MAX, RunBounds, chrome_text, compile, draw, exit_with, metrics_text},
+    run::{
+        INTERRUPTED_NOTE, NOTE, RECORDS_MAX, RunBounds, chrome_text, compile, draw, exit_with,
+        metrics_text,
+    },
 };
 use crate::{
     exit_code,
@@ -42,6 +45,7 @@ Examples:
   clockjack observe cell.yaml --for 10s --clock wall     problems and counters, as they happen
   clockjack observe cell.yaml --observe-level detailed   every epoch and every call
   clockjack observe cell.yaml --assert must.yaml         exit with 9 if an assertion fails
+  clockjack observe cell.yaml --deny-loss                exit with 9 if a message was lost
   clockjack observe cell.yaml --record seen              record everything in a directory
 
 The order of the lines is: symbol_table, graph_validated, plan_ready, events, assertions,
@@ -61,7 +65,10 @@ An assertion file:
 
 /// Run a graph file, print events as they happen, and check assertions
 #[derive(Debug, Args)]
-#[command(after_help = exit_codes(&format!("{NOTE}\n\n{EXAMPLES}"), &[0, 2, 3, 5, 9, 130, 143]))]
+#[command(after_help = exit_codes(
+    &format!("{NOTE}\n\n{INTERRUPTED_NOTE}\n\n{EXAMPLES}"),
+    &[0, 2, 3, 5, 9, 130, 143]
+))]
 pub(super) struct ObserveArgs {
     /// How many events are printed.
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Level::Summary)]
@@ -113,6 +120,11 @@ pub(super) struct ObserveArgs {
     /// Exit with code 9 if records were lost.
     #[arg(long)]
     fail_on_observer_drop: bool,
+
+    /// Exit with code 9 if a message was lost: dropped, replaced, refused or discarded. Messages
+    /// that are on their way when the run ends are not lost.
+    #[arg(long)]
+    deny_loss: bool,
 
     /// Record the run in this directory, which must not contain a recording yet. The trace keeps
     /// the newest 1048576 records.
@@ -307,7 +319,9 @@ impl ObserveArgs {
             exit_code::INTERRUPTED if !has_reader => exit_code::OK,
             code => code,
         };
+        let has_lost = result.report.as_ref().is_some_and(|report| report.n_lost() > 0);
         let has_failed = (!end.holds && !self.no_fail_on_assertion_fail)
+            || (self.deny_loss && has_lost)
             || (self.fail_on_observer_drop && end.n_dropped > 0);
         if code == exit_code::OK && has_failed {
             return exit_with(exit_code::ASSERTION_FAILED);
@@ -440,6 +454,7 @@ impl Session<'_> {
         last["n_dropped"] = n_dropped.into();
         last["n_events"] = self.checker.n_events().into();
         last["assertions_ok"] = holds.into();
+        last["losses"] = summary::losses_json(result).into();
         last["assertions"] = results.clone().into();
         self.stream.put(last.clone())?;
         Ok(ObserveResult { holds, results, summary: last, n_dropped })

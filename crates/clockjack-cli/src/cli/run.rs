@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 use std::{
-    fs::File,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     time::Instant,
@@ -31,7 +30,7 @@ use crate::{
     failure::Failure,
     format::Format,
     graph::load::Loaded,
-    output::{self, ClosingWriter, LastFlush, OutputFile},
+    output::{ClosingWriter, LastFlush, LogFile, LogFiles, OutputFile},
     plot::values::RunValues,
     run::{
         self, CallTimes, Moment, RunResult, RunSettings,
@@ -47,6 +46,10 @@ until Ctrl-C or SIGTERM. In virtual time nothing sleeps, and the commit log is b
 same for any number of workers.
 
 DURATION is a whole number with a unit (ns, us, ms, s, m, h or d), for example 250ms.";
+
+pub(super) const INTERRUPTED_NOTE: &str = "\
+An interrupted run exits with 130 or 143 even if it lost messages, was late or failed an assertion;
+its summary reports the part that ran.";
 
 /// The maximum number of trace records; memory for all of them is allocated up front.
 pub(super) const RECORDS_MAX: i64 = 1 << 24;
@@ -161,7 +164,10 @@ system; everything else in the table is the same on every machine. A dash is an 
 /// Run a graph file
 #[derive(Debug, Args)]
 #[command(
-    after_help = exit_codes(&format!("{NOTE}\n\n{RUN_EXAMPLES}"), &[0, 2, 3, 5, 7, 9, 130, 143])
+    after_help = exit_codes(
+        &format!("{NOTE}\n\n{INTERRUPTED_NOTE}\n\n{RUN_EXAMPLES}"),
+        &[0, 2, 3, 5, 7, 9, 130, 143]
+    )
 )]
 pub(super) struct RunArgs {
     /// Write the commits to this file, in compiled order. With the wall clock, each lane with its
@@ -385,7 +391,7 @@ fn lane_log(path: &Path, lane: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-type LogFile = ClosingWriter<BufWriter<File>>;
+type LogWriter = ClosingWriter<BufWriter<LogFile>>;
 
 /// The commit log of a run, if there is a file for it or if its values are recorded: a writer for
 /// each lane with a clock of its own, and one for the others.
@@ -399,12 +405,13 @@ pub(super) fn log_writers(
     if path.is_none() && values.is_none() {
         return Ok(None);
     }
-    let create = |path: &Path| {
-        let file = output::create_locked(path, || Ok(()));
+    let files = LogFiles::default();
+    let open = |path: &Path| {
+        let file = files.open(path);
         file.map(|file| ClosingWriter::new(BufWriter::new(file), last_flush))
     };
     let writer = |path: Option<&Path>| -> Result<Box<dyn Write + Send>, Failure> {
-        let file: Option<LogFile> = path.map(create).transpose()?;
+        let file: Option<LogWriter> = path.map(open).transpose()?;
         Ok(match (values, file) {
             (Some(values), file) => Box::new(values.writer(file)),
             (None, Some(file)) => Box::new(file),

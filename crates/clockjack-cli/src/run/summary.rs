@@ -13,7 +13,10 @@ use clockjack_observe::{prometheus, samples::SampleSet};
 use clockjack_rt::signals::StopSignal;
 use serde_json::{Value, json};
 
-use super::RunResult;
+use super::{
+    RunResult,
+    known_losses::{known_losses, whole},
+};
 use crate::exit_code;
 
 /// The schema version of the records.
@@ -52,14 +55,9 @@ pub(crate) fn exit_code(result: &RunResult, demands: Demands) -> u8 {
 }
 
 /// The number of ticks that exceeded their period.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates, and a count is a whole number"
-)]
 fn overruns(result: &RunResult) -> u64 {
     let Some(report) = &result.report else { return 0 };
-    report.metrics.total("runtime.scheduler.tick_overrun_count") as u64
+    whole(report.metrics.total("runtime.scheduler.tick_overrun_count"))
 }
 
 /// The result as text.
@@ -107,7 +105,13 @@ pub(super) fn ending(plan: &Plan, result: &RunResult) -> String {
     if let Some(error) = &result.error {
         push_line(&mut out, format_args!("{}: the run failed: {error}", plan.name));
     }
-    if result.abandoned.is_some() {
+    if let Some(metrics) = &result.abandoned {
+        let known = known_losses(metrics);
+        if !known.is_empty() {
+            let n_lost: u64 = known.iter().map(|one| one.count).sum();
+            push_line(&mut out, format_args!("messages lost, as last counted: {n_lost}"));
+            known.iter().for_each(|one| push_line(&mut out, format_args!("  {one}")));
+        }
         push_line(
             &mut out,
             format_args!(
@@ -192,12 +196,22 @@ pub(crate) fn json(plan: &Plan, result: &RunResult) -> Value {
         value["metrics"] = metrics.into();
         value["faults"] = faults(result).into();
         value["loops"] = loops(result).into();
-        value["losses"] = report.losses.iter().map(loss).collect();
         value["chains"] = report.chains.iter().map(chain).collect();
         value["silent_inputs"] = report.silent_inputs.iter().map(silent_input).collect();
         value["lanes"] = report.lanes.iter().map(lane).collect();
     }
+    value["losses"] = losses_json(result).into();
     value
+}
+
+/// The messages that no component saw, by place and cause; those of a run that was abandoned as
+/// last counted.
+pub(crate) fn losses_json(result: &RunResult) -> Vec<Value> {
+    match (&result.report, &result.abandoned) {
+        (Some(report), _) => report.losses.iter().map(loss).collect(),
+        (None, Some(metrics)) => known_losses(metrics).iter().map(|one| one.json()).collect(),
+        (None, None) => Vec::new(),
+    }
 }
 
 /// The result as one JSON object per line; the summary is the last.
@@ -210,10 +224,10 @@ pub(crate) fn lines(plan: &Plan, result: &RunResult) -> String {
     if let Some(report) = &result.report {
         report.metrics.iter().for_each(|one| put("metric", metric(one)));
         report.lanes.iter().for_each(|one| put("lane", lane(one)));
-        report.losses.iter().for_each(|one| put("loss", loss(one)));
         report.chains.iter().for_each(|one| put("chain", chain(one)));
         report.silent_inputs.iter().for_each(|one| put("silent_input", silent_input(one)));
     }
+    losses_json(result).into_iter().for_each(|one| put("loss", one));
     faults(result).into_iter().for_each(|one| put("fault", one));
     loops(result).into_iter().for_each(|one| put("loop", one));
     put("summary", head(plan, result));
@@ -377,7 +391,10 @@ pub(crate) fn live(lanes: &[LiveLane], wall_ms: u128) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use clockjack_graph::run::{MetricKind, RunStopReason};
+    use clockjack_graph::{
+        GraphFile, Registry,
+        run::{MetricKind, RunStopReason},
+    };
 
     use super::*;
 
@@ -452,6 +469,35 @@ mod tests {
         assert_eq!(exit_code(&both, demands), 143);
         both.error = Some(String::from("it broke"));
         assert_eq!(exit_code(&both, demands), 5);
+    }
+
+    #[test]
+    fn an_abandoned_run_shows_the_losses_of_its_last_metrics() {
+        let of_edge = |name: &'static str, edge: &str, value| Metric {
+            name: name.into(),
+            kind: MetricKind::Counter,
+            label: Some(("channel_id", edge.into())),
+            value,
+        };
+        let list = vec![
+            of_edge("runtime.channel.drop_count", "sense", 43.0),
+            of_edge("runtime.channel.drop_count", "state", 0.0),
+            of_edge("runtime.channel.stale_drop_count", "sense", 1.0),
+        ];
+        let abandoned = Some(Metrics { list, ..Metrics::default() });
+        let result = RunResult { report: None, abandoned, was_interrupted: true, ..result(0.0) };
+        let text = include_str!("../../tests/graphs/cell.yaml");
+        let graph = GraphFile::parse("cell.yaml", text).expect("it is right");
+        let graph = graph.compile(&Registry::standard()).expect("it is right");
+        let text = ending(graph.plan(), &result);
+        let expected = "messages lost, as last counted: 44\n  edge sense: 43 messages dropped \
+                        because the edge was full; ";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains("\n  edge sense: 1 message older than `lifespan_ms`"), "{text}");
+        assert!(!text.contains("edge state"), "{text}");
+        let losses = losses_json(&result);
+        assert_eq!(losses.len(), 2, "{losses:?}");
+        assert_eq!((&losses[0]["cause"], &losses[0]["count"]), (&"edge_full".into(), &43.into()));
     }
 
     #[test]

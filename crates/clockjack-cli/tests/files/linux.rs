@@ -57,6 +57,26 @@ fn links_and_permissions_stay_what_they_are() {
 }
 
 #[test]
+fn no_file_is_written_over_one_that_is_read_by_another_name() {
+    let graph = scratch("linked.yaml");
+    fs::copy(file("cell.yaml"), &graph).expect("the file can be copied");
+    let before = fs::read(&graph).expect("the file exists");
+    let (hard, soft) = (graph.with_file_name("hard"), graph.with_file_name("soft"));
+    fs::hard_link(&graph, &hard).expect("a link can be made");
+    symlink("linked.yaml", &soft).expect("a link can be made");
+    for link in [&hard, &soft] {
+        for option in ["--commit-log", "--trace", "--metrics"] {
+            let (code, out, err) = clockjack(&["run", text(&graph), option, text(link)]);
+            assert_eq!((code, out.as_str()), (exit_code::USAGE, ""), "{option} {link:?}");
+            assert!(err.contains("would be overwritten"), "{err}");
+        }
+    }
+    let twice = ["run", &file("cell.yaml"), "--trace", text(&graph), "--metrics", text(&hard)];
+    assert_eq!(clockjack(&twice).0, exit_code::USAGE);
+    assert_eq!(fs::read(&graph).expect("the file exists"), before);
+}
+
+#[test]
 fn a_device_is_written_straight_and_may_be_named_twice() {
     let null = "/dev/null";
     let args = ["run", &file("cell.yaml"), "--steps", "2", "--trace", null, "--metrics", null];

@@ -144,6 +144,28 @@ pub(super) fn get(
     path: &str,
     silence_max: Duration,
 ) -> Result<Response, ClientError> {
+    send(to, &format!("GET {path}"), "\r\n", silence_max)
+}
+
+/// Sends JSON to a path.
+pub(super) fn post(
+    to: &Address,
+    path: &str,
+    json: &str,
+    silence_max: Duration,
+) -> Result<Response, ClientError> {
+    let length = json.len();
+    let rest = format!("content-type: application/json\r\ncontent-length: {length}\r\n\r\n{json}");
+    send(to, &format!("POST {path}"), &rest, silence_max)
+}
+
+/// Sends a request: its line up to the path, and further headers with the body.
+fn send(
+    to: &Address,
+    line: &str,
+    rest: &str,
+    silence_max: Duration,
+) -> Result<Response, ClientError> {
     let mut connection = Connection::open(to, silence_max).map_err(ClientError::io)?;
     let (host, authorization) = match to {
         Address::Socket(_) => ("localhost".to_owned(), String::new()),
@@ -152,10 +174,10 @@ pub(super) fn get(
             (at.to_string(), format!("authorization: Bearer {}\r\n", token.secret()))
         }
     };
-    let head =
-        format!("GET {path} HTTP/1.1\r\nhost: {host}\r\n{authorization}connection: close\r\n\r\n");
+    let request =
+        format!("{line} HTTP/1.1\r\nhost: {host}\r\n{authorization}connection: close\r\n{rest}");
     // A program without room answers before it reads, and closes: its answer counts.
-    let sent = connection.send(head.as_bytes());
+    let sent = connection.send(request.as_bytes());
     let mut connection = BufReader::new(connection);
     match read_head(&mut connection) {
         Ok((status, form)) => Ok(Response { status, body: Body { connection, form } }),

@@ -8,7 +8,7 @@ use crate::{
     Target,
     findings::{ASKS_MAX, cycles},
     query::{EventsQuery, Query},
-    view::{AskRow, DeadLetters, Events, Number, Page, Tag},
+    view::{AskRow, DeadLetters, EventRow, Events, Number, Page, Tag},
 };
 
 /// Events that one call returns at most.
@@ -69,13 +69,14 @@ pub(super) fn deadletters(target: &Target) -> DeadLetters {
 
 pub(super) fn events(target: &Target, query: &EventsQuery) -> Events {
     let log = target.log();
-    let oldest = log.events().front().map_or(log.next, |row| row.number);
+    let is_new = |row: &&EventRow| row.number >= query.since;
+    let n_left = log.events().iter().filter(is_new).count() as u64;
     let is_wanted = |kind: &String| query.kinds.is_empty() || query.kinds.contains(kind);
-    let rows = log.events().iter().filter(|row| row.number >= query.since && is_wanted(&row.kind));
+    let rows = log.events().iter().filter(is_new).filter(|row| is_wanted(&row.kind));
     Events {
         rows: rows.take(EVENTS_MAX).cloned().collect(),
         next: log.next,
-        gap: oldest.saturating_sub(query.since),
+        gap: log.next.saturating_sub(query.since).saturating_sub(n_left),
         lost: Number::count(log.lost),
     }
 }

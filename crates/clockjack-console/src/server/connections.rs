@@ -13,7 +13,7 @@ use core::{
 };
 use std::{io, net::TcpListener as StdTcpListener, sync::Arc};
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -27,7 +27,7 @@ use tokio::{
     time::{Sleep, sleep, timeout},
 };
 
-use super::{CONNECTIONS_MAX, Source, guard::Guard, health::Health, routes};
+use super::{CONNECTIONS_MAX, Source, act::Asker, guard::Guard, health::Health, routes};
 
 /// The longest head of a request, in bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -115,7 +115,10 @@ async fn serve_unix(
         match connections.work_until(listener.accept()).await {
             // A client that is gone already has no credentials.
             Ok((io, _)) => match io.peer_cred() {
-                Ok(peer) if super::socket::may_connect(peer.uid()) => connections.add(io),
+                Ok(peer) if super::socket::may_connect(peer.uid()) => {
+                    let pid = peer.pid().map_or(String::new(), |pid| format!(", pid {pid}"));
+                    connections.add(io, Asker::new(&format!("uid {}{pid}", peer.uid())));
+                }
                 _ => drop(io),
             },
             Err(_) => sleep(RETRY).await,
@@ -128,10 +131,10 @@ async fn serve_tcp(listener: StdTcpListener, router: Router, n_clients: Arc<Atom
     let mut connections = Connections::new(router, n_clients);
     loop {
         match connections.work_until(listener.accept()).await {
-            Ok((io, _)) => {
+            Ok((io, from)) => {
                 // Frames are small, and their reader waits for them.
                 let _set = io.set_nodelay(true);
-                connections.add(io);
+                connections.add(io, Asker::new(&from.to_string()));
             }
             Err(_) => sleep(RETRY).await,
         }
@@ -171,9 +174,10 @@ impl Connections {
         self.n_clients.store(self.open.len(), Ordering::Relaxed);
     }
 
-    fn add(&mut self, io: impl Io) {
+    fn add(&mut self, io: impl Io, asker: Asker) {
         if self.open.len() < CONNECTIONS_MAX {
-            self.open.spawn(serve(Patient { io, late: None }, self.router.clone()));
+            let router = self.router.clone().layer(Extension(asker));
+            self.open.spawn(serve(Patient { io, late: None }, router));
             self.count();
         } else if self.refused.len() < REFUSED_MAX {
             self.refused.spawn(async move {

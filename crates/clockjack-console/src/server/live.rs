@@ -181,6 +181,10 @@ impl Source for Live {
         inspect::graph_svg(&self.target, &name).ok_or(ViewError::NotFound)
     }
 
+    fn target(&self) -> &Target {
+        &self.target
+    }
+
     fn subscribe(&self) {
         let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
         watching.n_subscribers += 1;

@@ -10,19 +10,19 @@ use axum::{
     body::Body,
     extract::{Path, RawQuery, State},
     http::{
-        HeaderMap, HeaderValue, StatusCode,
+        HeaderValue, StatusCode,
         header::{CONTENT_TYPE, WWW_AUTHENTICATE},
     },
     middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use hyper::body::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{
-    Control, Source, ViewError,
+    Source, ViewError,
+    act::{self, Waiting},
     connections::Served,
     guard::{self, Access, Guard},
     page,
@@ -39,17 +39,20 @@ pub(super) struct Shared {
     pub(super) source: Arc<dyn Source>,
     pub(super) guard: Arc<Guard>,
     pub(super) streams: Streams,
+    pub(super) waiting: Waiting,
 }
 
 /// The routes of a console, behind its guard.
 pub(super) fn router(served: Served, stopped: &watch::Receiver<()>) -> Router {
     let guard = Arc::new(served.guard);
     let streams = Streams::new(stopped.clone());
-    let shared = Shared { source: served.source, guard: guard.clone(), streams };
+    let waiting = Waiting::default();
+    let shared = Shared { source: served.source, guard: guard.clone(), streams, waiting };
     page::add(Router::new())
         .route("/v1/hello", get(hello))
         .route("/v1/stream", get(stream::open))
-        .route("/v1/act", post(act))
+        .route("/v1/act", post(act::act))
+        .route("/v1/param", get(act::param))
         .route("/v1/graph.svg", get(graph_svg))
         .route("/v1/{view}", get(view))
         .fallback(nothing)
@@ -68,7 +71,7 @@ pub(super) fn refusal(status: StatusCode, what: impl Into<String>) -> Response {
     response
 }
 
-fn answer(status: StatusCode, value: &Value) -> Response {
+pub(super) fn answer(status: StatusCode, value: &Value) -> Response {
     let body = format!("{value}\n");
     (status, [(CONTENT_TYPE, "application/json")], Body::from(body)).into_response()
 }
@@ -132,45 +135,6 @@ async fn graph_svg(
     let svg = shared.source.graph_svg(&params(query.as_deref()));
     let svg = svg.map_err(|error| view_refusal(&error))?;
     Ok(([(CONTENT_TYPE, "image/svg+xml")], svg).into_response())
-}
-
-/// The class of an action; `None` if there is no such action.
-fn class_of(action: &str) -> Option<Control> {
-    Some(match action {
-        "stop" | "restart" | "suspend" | "resume" => Control::ACTORS,
-        "cancel-job" => Control::JOBS,
-        "set" | "step" | "stop-run" => Control::GRAPHS,
-        "watch" | "keep" | "mark" | "trace" => Control::INSPECT,
-        "level" => Control::LEVELS,
-        _ => return None,
-    })
-}
-
-async fn act(
-    State(shared): State<Shared>,
-    Extension(access): Extension<Access>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Response> {
-    check_access(access)?;
-    // A page of another site can send a form without asking, but no JSON.
-    if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
-        let what = "the body must be `application/json`";
-        return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, what));
-    }
-    let bad = |what: String| refusal(StatusCode::BAD_REQUEST, what);
-    let body: Value = serde_json::from_slice(&body).map_err(|error| bad(error.to_string()))?;
-    let action = body["do"].as_str().ok_or_else(|| bad("the member `do` is missing".into()))?;
-    let class = class_of(action).ok_or_else(|| bad(format!("unknown action `{action}`")))?;
-    let allowed = shared.source.hello().control;
-    let name = class.names().concat();
-    if !allowed.contains(&name) {
-        let what = format!("the program does not allow the class {name}");
-        let refused = json!({ "error": what, "missing": name });
-        return Err(answer(StatusCode::FORBIDDEN, &refused));
-    }
-    let what = format!("`{action}` is not carried out by this version");
-    Err(refusal(StatusCode::NOT_IMPLEMENTED, what))
 }
 
 async fn nothing(Extension(access): Extension<Access>) -> Result<Infallible, Response> {

@@ -5,6 +5,7 @@ use core::fmt;
 use serde_json::Value;
 
 use crate::{
+    Target,
     query::{Params, QueryError},
     view::Hello,
 };
@@ -19,6 +20,9 @@ pub(crate) trait Source: Send + Sync + 'static {
 
     /// The drawing of a graph as SVG; it is the same for as long as the graph is shown.
     fn graph_svg(&self, params: &Params) -> Result<String, ViewError>;
+
+    /// What actions are about.
+    fn target(&self) -> &Target;
 
     /// A client subscribes: from the first one on, the source is looked at continuously.
     fn subscribe(&self);

@@ -33,6 +33,8 @@ const FAILURES_EACH: usize = 5;
 const RESTARTS_EACH: usize = 64;
 /// Other entries.
 const FEW: usize = 64;
+/// The kind of an event about an action.
+const ACTION: &str = "action";
 /// The longest text of an event, in bytes.
 const TEXT_MAX: usize = 512;
 
@@ -222,6 +224,11 @@ impl Log {
         self.push(kind, path, &text, at_ns);
     }
 
+    /// Somebody has requested an action. The event is recorded whether anybody looks or not.
+    pub(crate) fn action(&mut self, text: &str, at_ns: u64) {
+        self.push(ACTION, None, text, at_ns);
+    }
+
     fn push(&mut self, kind: &str, path: Option<String>, text: &str, at_ns: u64) {
         let number = self.next;
         self.next += 1;
@@ -366,8 +373,11 @@ impl Log {
     }
 
     pub(crate) fn clear(&mut self) {
-        // The numbers go on, so that no client takes a new event for an old one.
-        *self = Self { next: self.next, ..Self::default() };
+        // The numbers go on, so that no client takes a new event for an old one. Actions stay: who
+        // asks for one need not look, and who wants to know of it may come later.
+        let mut events = core::mem::take(&mut self.events);
+        events.retain(|row| row.kind == ACTION);
+        *self = Self { events, next: self.next, ..Self::default() };
     }
 }
 
@@ -441,6 +451,16 @@ mod tests {
         assert_eq!((log.groups.len(), log.ungrouped), (GROUPS_MAX, 1));
         let has = |n: usize| log.groups.iter().any(|one| one.row.recipient == format!("/a{n}"));
         assert!(has(0) && !has(1) && has(2) && has(GROUPS_MAX));
+    }
+
+    #[test]
+    fn actions_stay_when_nobody_looks_any_more() {
+        let mut log = Log::default();
+        log.action("somebody: set twice.k = 3: done", 1);
+        log.record(&overflow(1), 2);
+        log.clear();
+        let left: Vec<_> = log.events.iter().map(|row| (row.number, row.kind.as_str())).collect();
+        assert_eq!((left, log.next), (vec![(0, "action")], 2));
     }
 
     #[test]
