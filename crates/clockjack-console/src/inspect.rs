@@ -85,6 +85,13 @@ pub fn graph(target: &Target, name: &str) -> Option<GraphView> {
     graphs::graph(target, name)
 }
 
+/// The drawing of a graph as SVG, the same as that of `clockjack render`; `None` if there is no
+/// graph of this name.
+#[must_use]
+pub fn graph_svg(target: &Target, name: &str) -> Option<String> {
+    target.graph_svg(name)
+}
+
 /// Events, the oldest first.
 #[must_use]
 pub fn events(target: &Target, query: &EventsQuery) -> Events {

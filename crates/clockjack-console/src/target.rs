@@ -1,11 +1,14 @@
 //! [`Target`]: what is looked at.
 
 use core::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use clockjack_actor::ActorSystem;
 use clockjack_exec::Handle;
-use clockjack_graph::{GraphRun, Stopper};
+use clockjack_graph::{
+    GraphRun, Stopper,
+    picture::{Fold, Picture, svg},
+};
 use clockjack_rt::{BlockingStats, Runtime, RuntimeMetrics};
 
 use crate::{
@@ -21,11 +24,20 @@ pub struct Target(Arc<Inner>);
 struct Inner {
     system: ActorSystem,
     runtime: Option<RuntimeMetrics>,
-    graphs: Mutex<Vec<(String, Stopper)>>,
+    graphs: Mutex<Vec<ShownGraph>>,
     thresholds: Mutex<Thresholds>,
     state: Mutex<State>,
     /// Apart from the state, because a handler writes it and must not wait for an inspection.
     log: Arc<Mutex<Log>>,
+}
+
+/// A graph that the program shows.
+#[derive(Clone)]
+struct ShownGraph {
+    name: String,
+    run: Stopper,
+    /// The drawing of its plan, once somebody has asked for it.
+    svg: Arc<OnceLock<String>>,
 }
 
 /// The most graphs that are shown.
@@ -71,17 +83,17 @@ impl Target {
     /// those that were added last are shown.
     pub fn add_graph(&self, name: &str, run: &GraphRun) {
         let mut graphs = lock(&self.0.graphs);
-        graphs.retain(|(other, _)| other != name);
+        graphs.retain(|other| other.name != name);
         if graphs.len() == GRAPHS_MAX {
             graphs.remove(0);
         }
-        graphs.push((name.to_owned(), run.stopper()));
-        graphs.sort_by(|a, b| a.0.cmp(&b.0));
+        graphs.push(ShownGraph { name: name.to_owned(), run: run.stopper(), svg: Arc::default() });
+        graphs.sort_by(|a, b| a.name.cmp(&b.name));
     }
 
     /// Shows the graph of this name no more.
     pub fn remove_graph(&self, name: &str) {
-        lock(&self.0.graphs).retain(|(other, _)| other != name);
+        lock(&self.0.graphs).retain(|other| other.name != name);
     }
 
     /// From which numbers on something is a finding.
@@ -109,7 +121,15 @@ impl Target {
     }
 
     pub(crate) fn graphs(&self) -> Vec<(String, Stopper)> {
-        lock(&self.0.graphs).clone()
+        lock(&self.0.graphs).iter().map(|one| (one.name.clone(), one.run.clone())).collect()
+    }
+
+    /// The drawing of the graph of this name, as `clockjack render --format svg` draws it.
+    pub(crate) fn graph_svg(&self, name: &str) -> Option<String> {
+        let found = lock(&self.0.graphs).iter().find(|one| one.name == name).cloned()?;
+        // Without the lock, because the layout of a large graph takes a while.
+        let draw = || svg::draw(&Picture::of(found.run.plan()), Fold::Auto);
+        Some(found.svg.get_or_init(draw).clone())
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

@@ -137,6 +137,68 @@ fn health_names_no_actor_and_needs_no_token() {
     assert!(get("/v1/overview").starts_with("HTTP/1.0 404"));
 }
 
+/// A sensor, and what shows it.
+const CELL: &str = "
+schema_version: 1
+graph: { name: cell }
+lanes:
+  main: { type: fixed_rate, period_ms: 100 }
+components:
+  - id: sensor
+    type: input
+    execution: { lane: main }
+    boundary: { role: input }
+    config: { pattern: ramp }
+  - id: display
+    type: output
+    event_sources: [{ type: message, input: in }]
+    trigger_policy: { type: any_input }
+    execution: { lane: main }
+    boundary: { role: output }
+edges:
+  - { id: seen, kind: immediate, from: sensor.out, to: display.in }
+";
+
+#[test]
+fn a_graph_is_drawn_as_render_draws_it() {
+    use std::io::{Read as _, Write as _};
+
+    use clockjack_graph::{
+        GraphFile, Registry, RunOptions,
+        picture::{Fold, Picture, svg},
+    };
+
+    let runtime = Runtime::new("house").unwrap();
+    let graph = GraphFile::parse("cell.yaml", CELL).unwrap().compile(&Registry::standard());
+    let graph = graph.unwrap_or_else(|faults| panic!("{faults:#?}"));
+    let drawing = svg::draw(&Picture::of(graph.plan()), Fold::Auto);
+    let run = graph.start(runtime.system(), RunOptions::until_stopped()).unwrap();
+    let console = Console::of(&runtime).bind(Bind::Loopback(0)).graph("belt", &run).open().unwrap();
+    let Address::Tcp(at, _) = console.address() else { panic!("it is on TCP") };
+    let url = console.url().unwrap();
+    let (_, token) = url.split_once("#t=").unwrap();
+    let get = |name: &str, token: &str| {
+        let mut stream = std::net::TcpStream::connect(at).unwrap();
+        let head = format!("host: {at}\r\nauthorization: Bearer {token}\r\n\r\n");
+        write!(stream, "GET /v1/graph.svg{name} HTTP/1.0\r\n{head}").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    // The second answer is made of what the first one has kept.
+    for _ in 0..2 {
+        let answer = get("?name=belt", token);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.0 200"), "{head}");
+        assert!(head.contains("content-type: image/svg+xml"), "{head}");
+        assert!(head.contains("content-security-policy: default-src 'none'"), "{head}");
+        assert_eq!(body, drawing);
+    }
+    assert!(get("?name=other", token).starts_with("HTTP/1.0 404"));
+    assert!(get("", token).starts_with("HTTP/1.0 400"));
+    assert!(get("?name=belt", "wrong").starts_with("HTTP/1.0 401"));
+}
+
 /// The threads of this process with this name.
 #[cfg(target_os = "linux")]
 fn threads(name: &str) -> Vec<PathBuf> {

@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use clockjack_actor::{ActorSystem, Failure, Mailbox, Next, Props};
+use clockjack_actor::{ActorRef, ActorSystem, Failure, Mailbox, Next, Props};
 use clockjack_console::{
     Target, Watcher,
     findings::Thresholds,
@@ -124,8 +124,43 @@ fn s01_names_a_handler_that_does_not_return_even_if_it_began_before_anybody_look
     }
 }
 
+#[test]
+fn s01_does_not_date_later_polls_back_to_a_report() {
+    let config = RuntimeConfig {
+        workers: Some(2),
+        // Only the report of this test is meant, however loaded the machine is.
+        stuck_after: Duration::from_secs(3_600),
+        ..RuntimeConfig::DEFAULT
+    };
+    let rt = Runtime::start_with(ActorSystem::builder("busy"), config).unwrap();
+    let target = Target::of(&rt);
+    let mut thresholds = Thresholds::default();
+    thresholds.stuck_ns = u64::MAX;
+    target.set_thresholds(thresholds);
+    let watcher = Watcher::new(&target);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let busy = spinner(&rt, "busy", &is_over, Duration::from_millis(20));
+    let handled = || {
+        let read = inspect::actor(&target, &ActorQuery::Path("/user/busy".into())).unwrap();
+        read.actor.handled.or_zero()
+    };
+    watcher.sample(target.now_ns());
+    let before = handled();
+    rt.system().report_stuck(busy.pid(), Duration::from_secs(2));
+    // Each look finds the actor running, but not in the poll of the report.
+    let mut at_last = Vec::new();
+    while handled() < before + 10.0 {
+        thread::sleep(Duration::from_millis(10));
+        watcher.sample(target.now_ns());
+        watcher.advance(target.now_ns());
+        at_last = codes(&target);
+    }
+    is_over.store(true, SeqCst);
+    assert!(!at_last.contains(&"S01".to_owned()), "{at_last:?}");
+}
+
 /// An actor that computes until it is told to end.
-fn spinner(rt: &Runtime, name: &str, is_over: &Arc<AtomicBool>, long: Duration) {
+fn spinner(rt: &Runtime, name: &str, is_over: &Arc<AtomicBool>, long: Duration) -> ActorRef<()> {
     let is_over = Arc::clone(is_over);
     let spinner = rt
         .spawn(
@@ -143,6 +178,7 @@ fn spinner(rt: &Runtime, name: &str, is_over: &Arc<AtomicBool>, long: Duration) 
         )
         .unwrap();
     spinner.tell(()).unwrap();
+    spinner
 }
 
 #[test]

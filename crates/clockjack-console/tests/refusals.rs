@@ -207,6 +207,16 @@ fn malformed() -> Vec<(&'static str, u16, String)> {
         ("an action as a form", 415, act("application/x-www-form-urlencoded", "do=stop")),
         ("an action as text", 415, act("text/plain", r#"{"do":"stop"}"#)),
         ("a body that is too large", 413, act(json, &" ".repeat(64 * 1024 + 1))),
+        (
+            "a body that is said to be too large and does not come",
+            413,
+            with_token("POST /v1/act", &format!("content-length: {}\n", 64 * 1024 + 1)),
+        ),
+        (
+            "a slow body",
+            408,
+            with_token("POST /v1/act", "content-type: application/json\ncontent-length: 9\n") + "{",
+        ),
         ("a head that is too large", 431, with_token("GET /v1/hello", &format!("x: {long}\n"))),
         ("an address that is too long", 431, get(&format!("/v1/{long}"))),
         ("too many headers", 431, with_token("GET /v1/hello", &many)),
@@ -319,6 +329,53 @@ fn the_ninth_connection_is_refused_and_a_slow_head_makes_room() {
         assert_eq!(status, 408, "{answer}");
     }
     // The server learns a moment later that the slow clients have gone.
+    let mut again = (0..1000).map(|_| server.status(&with_token("GET /v1/overview", "")));
+    assert_eq!(again.find(|status| *status != 503), Some(200));
+}
+
+/// The head of a request that says that a body comes.
+fn slow_body(authorization: &str) -> String {
+    let kind = "content-type: application/json";
+    format!("POST /v1/act HTTP/1.1\nhost: {{host}}\n{authorization}{kind}\ncontent-length: 9\n\n")
+}
+
+#[test]
+fn a_stranger_holds_no_connection_by_a_body_that_does_not_come() {
+    let runtime = Runtime::new("guarded").unwrap();
+    let server = Server::open(&runtime);
+    let mut strangers: Vec<TcpStream> = (0..CONNECTIONS_MAX).map(|_| server.connect()).collect();
+    for stream in &mut strangers {
+        stream.write_all(server.fill(&slow_body("")).as_bytes()).unwrap();
+    }
+    // They keep their side open, and get their answers without sending any more.
+    let begin = std::time::Instant::now();
+    for stream in &strangers {
+        let (status, answer) = answer_on(stream);
+        assert_eq!(status, 401, "{answer}");
+    }
+    // A body of a client may take five seconds.
+    assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
+    // They still hold their side; the server gives them a second to read why.
+    let overview = with_token("GET /v1/overview", "");
+    let mut again = core::iter::repeat_with(|| server.status(&overview))
+        .take_while(|_| begin.elapsed() < Duration::from_secs(20));
+    assert_eq!(again.find(|status| *status != 503), Some(200));
+    drop(strangers);
+}
+
+#[test]
+fn a_slow_body_makes_room() {
+    let runtime = Runtime::new("guarded").unwrap();
+    let server = Server::open(&runtime);
+    let mut slow: Vec<TcpStream> = (0..CONNECTIONS_MAX).map(|_| server.connect()).collect();
+    for stream in &mut slow {
+        stream.write_all(server.fill(&slow_body(AUTH)).as_bytes()).unwrap();
+    }
+    assert_eq!(server.status(&with_token("GET /v1/overview", "")), 503);
+    for stream in slow {
+        let (status, answer) = answer_on(stream);
+        assert_eq!(status, 408, "{answer}");
+    }
     let mut again = (0..1000).map(|_| server.status(&with_token("GET /v1/overview", "")));
     assert_eq!(again.find(|status| *status != 503), Some(200));
 }

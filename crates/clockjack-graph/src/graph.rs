@@ -136,6 +136,12 @@ impl GraphRun {
         self.stopper().stop();
     }
 
+    /// The plan of the graph that runs.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.shared.compiled
+    }
+
     /// A handle that can stop the run from anywhere.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
@@ -250,6 +256,12 @@ impl Stopper {
     /// Stops the run.
     pub fn stop(&self) {
         self.shared.stop_all(&self.inboxes);
+    }
+
+    /// The plan of the graph that runs.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.shared.compiled
     }
 
     /// Changes one setting, as [`GraphRun::set`].

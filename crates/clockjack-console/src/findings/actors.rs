@@ -19,9 +19,10 @@ const MINUTE_NS: u64 = 60 * SECOND_NS;
 const STALE_NS: u64 = 30 * SECOND_NS;
 
 pub(super) fn check(check: &Check<'_>, state: &mut State, found: &mut Vec<Finding>) {
+    // Before the log is locked: this reads up to 65,536 slots, and handlers write the log.
+    ask_cycles(check, found);
     let mut log = check.target.log();
     stuck(check, state, &mut log, found);
-    ask_cycles(check, found);
     mailboxes(check, state, &log, found);
     restarts(check, &log, found);
     dead_letters(check, state, &log, found);
@@ -33,7 +34,7 @@ pub(super) fn check(check: &Check<'_>, state: &mut State, found: &mut Vec<Findin
 /// watchdog has reported.
 fn stuck(check: &Check<'_>, state: &mut State, log: &mut Log, found: &mut Vec<Finding>) {
     state.memory.stuck.clear();
-    let mut seen = Vec::new();
+    let (mut seen, mut still_reported) = (Vec::new(), Vec::new());
     for worker in state.samples.workers() {
         let Some((task, _, since_ns)) = worker.running else { continue };
         let place = (worker.executor, task);
@@ -42,13 +43,15 @@ fn stuck(check: &Check<'_>, state: &mut State, log: &mut Log, found: &mut Vec<Fi
             (actor.pid(), path, actor.message_type(), actor.type_name())
         });
         let Some((pid, path, message_type, _)) = read else { continue };
-        let reported = log.stuck.iter().find(|one| one.pid == pid);
+        // A report is about one poll: when the actor is in a later one, its handler has returned.
+        let reported = log.stuck.iter().find(|one| one.pid == pid && one.is_of_poll(since_ns));
         let since_ns = reported.map_or(since_ns, |one| one.since_ns.min(since_ns));
         let for_ns = check.now_ns.saturating_sub(since_ns);
         if reported.is_none() && for_ns < check.thresholds.stuck_ns {
             continue;
         }
         seen.push(pid);
+        still_reported.extend(reported.map(|one| one.pid));
         let text = format!(
             "{path} has been handling a {message_type} for {} on worker {}",
             time(for_ns),
@@ -60,8 +63,8 @@ fn stuck(check: &Check<'_>, state: &mut State, log: &mut Log, found: &mut Vec<Fi
         found.push(Finding { since_ms: for_ns / 1_000_000, ..one });
     }
     // A thread with an executor of its own has no samples: the state of the task tells.
-    log.stuck.retain(|one| {
-        if seen.contains(&one.pid) {
+    log.stuck.retain_mut(|one| {
+        if still_reported.contains(&one.pid) {
             return true;
         }
         let is_pooled = |(_, handle): &(String, Handle)| !handle.is_local();
@@ -72,6 +75,12 @@ fn stuck(check: &Check<'_>, state: &mut State, log: &mut Log, found: &mut Vec<Fi
         }
         let state = check.executors.iter().find_map(|(_, handle)| handle.state(one.pid));
         if state != Some(TaskState::Running) {
+            return false;
+        }
+        // It runs: still, or again. A handler that has returned has taken its message.
+        let taken = check.target.system().inspect_path(&one.path, |actor| actor.positions().1);
+        let first = *one.taken.get_or_insert(taken.unwrap_or(0));
+        if taken != Some(first) {
             return false;
         }
         seen.push(one.pid);

@@ -15,25 +15,31 @@ use std::{
 };
 
 use axum::{
+    body::{self, Body},
     extract::{Request, State},
     http::{
         HeaderMap, HeaderValue, Method, StatusCode, Version,
         header::{
-            AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, ORIGIN,
-            REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
+            AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
+            HOST, HeaderName, ORIGIN, REFERRER_POLICY, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
         },
     },
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use super::routes::refusal;
+use super::routes::{check_access, refusal};
 use crate::Token;
 
 /// How many wrong tokens within [`WRONG_TIME`] close the listener for [`WRONG_TIME`].
 pub(super) const WRONG_MAX: usize = 10;
 const WRONG_TIME: Duration = Duration::from_secs(60);
+
+/// The longest body of a request, in bytes.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+/// In which time a body must arrive.
+const BODY_TIME: Duration = Duration::from_secs(5);
 
 /// The headers of every answer.
 const HEADERS: [(HeaderName, &str); 7] = [
@@ -192,20 +198,48 @@ impl Tcp {
 /// Applies the rules to a request, and the headers to its answer.
 pub(super) async fn apply(
     State(guard): State<Arc<Guard>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    let mut response = match guard.check(&request) {
-        Ok(access) => {
-            request.extensions_mut().insert(access);
-            next.run(request).await
-        }
+    let mut response = match admit(&guard, request).await {
+        Ok(request) => next.run(request).await,
         Err(refused) => refused,
     };
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response.into_response()
+}
+
+/// The request with its body, if its sender may ask.
+///
+/// A connection is taken until the body has arrived, and there are few. So the server does not wait
+/// for the body of a stranger, and for [`BODY_TIME`] only for that of a client.
+async fn admit(guard: &Guard, mut request: Request) -> Result<Request, Response> {
+    let access = guard.check(&request)?;
+    request.extensions_mut().insert(access);
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        // No view reads a body.
+        return Ok(request);
+    }
+    check_access(access).map_err(last)?;
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    if length.is_some_and(|length| length.parse().is_ok_and(|n: u64| n > BODY_BYTES_MAX as u64)) {
+        let what = format!("a body has at most {BODY_BYTES_MAX} bytes");
+        return Err(last(refusal(StatusCode::PAYLOAD_TOO_LARGE, what)));
+    }
+    let (head, unread) = request.into_parts();
+    match timeout(BODY_TIME, body::to_bytes(unread, BODY_BYTES_MAX)).await {
+        Ok(Ok(bytes)) => Ok(Request::from_parts(head, Body::from(bytes))),
+        Ok(Err(_)) => Err(last(refusal(StatusCode::BAD_REQUEST, "the body is incomplete"))),
+        Err(_) => Err(last(refusal(StatusCode::REQUEST_TIMEOUT, "the body came too slowly"))),
+    }
+}
+
+/// The answer as the last one of its connection: the rest of a body may still come.
+fn last(mut response: Response) -> Response {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 #[cfg(test)]

@@ -176,6 +176,11 @@ impl Source for Live {
         Ok(value)
     }
 
+    fn graph_svg(&self, params: &Params) -> Result<String, ViewError> {
+        let name = parse::<GraphQuery>(params)?.name;
+        inspect::graph_svg(&self.target, &name).ok_or(ViewError::NotFound)
+    }
+
     fn subscribe(&self) {
         let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
         watching.n_subscribers += 1;

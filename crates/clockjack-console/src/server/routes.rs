@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::{
     Extension, Router,
     body::Body,
-    extract::{DefaultBodyLimit, Path, RawQuery, State},
+    extract::{Path, RawQuery, State},
     http::{
         HeaderMap, HeaderValue, StatusCode,
         header::{CONTENT_TYPE, WWW_AUTHENTICATE},
@@ -33,9 +33,6 @@ use crate::{
     view::{Auth, SCHEMA},
 };
 
-/// The longest body of a request, in bytes.
-const BODY_BYTES_MAX: usize = 64 * 1024;
-
 /// What the handlers share.
 #[derive(Clone)]
 pub(super) struct Shared {
@@ -53,10 +50,10 @@ pub(super) fn router(served: Served, stopped: &watch::Receiver<()>) -> Router {
         .route("/v1/hello", get(hello))
         .route("/v1/stream", get(stream::open))
         .route("/v1/act", post(act))
+        .route("/v1/graph.svg", get(graph_svg))
         .route("/v1/{view}", get(view))
         .fallback(nothing)
         .method_not_allowed_fallback(wrong_method)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn_with_state(guard, guard::apply))
         .with_state(shared)
 }
@@ -124,6 +121,17 @@ async fn view(
     let view = shared.source.view(&name, &params(query.as_deref()));
     let value = view.map_err(|error| view_refusal(&error))?;
     Ok(answer(StatusCode::OK, &value))
+}
+
+async fn graph_svg(
+    State(shared): State<Shared>,
+    Extension(access): Extension<Access>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Response> {
+    check_access(access)?;
+    let svg = shared.source.graph_svg(&params(query.as_deref()));
+    let svg = svg.map_err(|error| view_refusal(&error))?;
+    Ok(([(CONTENT_TYPE, "image/svg+xml")], svg).into_response())
 }
 
 /// The class of an action; `None` if there is no such action.

@@ -17,6 +17,9 @@ pub(crate) trait Source: Send + Sync + 'static {
     /// A view as JSON.
     fn view(&self, name: &str, params: &Params) -> Result<Value, ViewError>;
 
+    /// The drawing of a graph as SVG; it is the same for as long as the graph is shown.
+    fn graph_svg(&self, params: &Params) -> Result<String, ViewError>;
+
     /// A client subscribes: from the first one on, the source is looked at continuously.
     fn subscribe(&self);
 

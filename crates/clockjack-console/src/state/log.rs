@@ -83,6 +83,17 @@ pub(crate) struct StuckActor {
     pub(crate) message_type: String,
     /// When its handler has begun, at the latest.
     pub(crate) since_ns: u64,
+    /// When the report came.
+    pub(crate) reported_ns: u64,
+    /// Messages that it had taken at the first look after the report.
+    pub(crate) taken: Option<usize>,
+}
+
+impl StuckActor {
+    /// Whether a poll that was first seen at this time can be the one that was reported.
+    pub(crate) fn is_of_poll(&self, seen_ns: u64) -> bool {
+        seen_ns <= self.reported_ns
+    }
 }
 
 /// Two actors that receive the events; they live as long as somebody looks.
@@ -286,6 +297,8 @@ impl Log {
             path: stuck.path.to_string(),
             message_type: stuck.message_type.to_owned(),
             since_ns: at_ns.saturating_sub(running_ns),
+            reported_ns: at_ns,
+            taken: None,
         };
         let text = format!("handles a {} for {:.1?}", one.message_type, stuck.running_for);
         self.push("stuck", Some(one.path.clone()), &text, at_ns);
@@ -376,6 +389,23 @@ mod tests {
         log.clear();
         log.record(&overflow(1), 1);
         assert_eq!(log.events.front().map(|row| row.number), Some(3_000));
+    }
+
+    #[test]
+    fn a_report_of_a_stuck_handler_is_about_no_later_poll() {
+        let mut log = Log::default();
+        let stuck = StuckActor {
+            pid: Pid::new(0, 1, core::num::NonZeroU64::MIN),
+            path: "/user/till".into(),
+            message_type: "u32".into(),
+            since_ns: 10,
+            reported_ns: 30,
+            taken: None,
+        };
+        log.stuck.push(stuck);
+        let of_poll = |seen_ns| log.stuck[0].is_of_poll(seen_ns);
+        assert!(of_poll(5) && of_poll(20) && of_poll(30), "samples may begin within the poll");
+        assert!(!of_poll(31));
     }
 
     #[test]

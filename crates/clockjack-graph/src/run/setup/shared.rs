@@ -18,6 +18,8 @@ use crate::{
 /// What a run's handle, its feeds and its domains share.
 pub(crate) struct RunShared {
     pub(crate) plan: Arc<Plan>,
+    /// The same without the edges from feeds, as the graph was compiled.
+    pub(crate) compiled: Arc<Plan>,
     /// For each component: its domain, its region there, which of its nodes.
     pub(crate) nodes: Vec<(u32, u32, u32)>,
     /// The components' own counters and histograms.

@@ -101,6 +101,7 @@ pub(crate) fn start(
     let calls = call_watch(&plan, &mut wired, &options, (executor.clone(), began_ns));
     let shared = Arc::new(RunShared {
         plan: Arc::clone(&plan),
+        compiled: Arc::clone(&graph.plan),
         nodes: wired.nodes,
         user: metrics::user::Registry::new(plan.components.len()),
         settings: Mutex::new(settings(&plan)),
