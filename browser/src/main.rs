@@ -13,45 +13,50 @@ use clockjack_console::Token;
 
 /// More than one page has.
 const ROOMS: u32 = 250;
-/// How often the clock ticks.
+/// How often the house tells its clock that it ticks.
 const TICK_PERIOD: Duration = Duration::from_millis(10);
+/// Every how many ticks somebody calls the ghost.
+const TICKS_PER_CALL: u64 = 50;
 /// Longer than anybody looks.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The parent of all. Its clock ticks, its rooms are idle, and its guest waits for a cook who does
-/// not answer.
-struct House;
+/// The parent of all. It tells its clock to tick, and calls a ghost that has stopped; its rooms are
+/// idle, and its guest waits for a cook who does not answer.
+struct House {
+    clock: ActorRef<()>,
+    ghost: ActorRef<()>,
+    ticks: u64,
+}
+
+impl House {
+    fn new(system: &ActorSystem) -> Self {
+        let nobody = system.dead_letters();
+        Self { clock: nobody.clone(), ghost: nobody, ticks: 0 }
+    }
+}
 
 impl Actor for House {
     type Msg = ();
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
-        cx.spawn_child("clock", Props::new(|| Clock))?;
+        self.clock = cx.spawn_child("clock", Props::from_fn(|_cx, (): ()| ()))?;
+        self.ghost = cx.spawn_child("ghost", Props::from_fn(|_cx, (): ()| Next::Stop))?;
         for number in 0..ROOMS {
             cx.spawn_child(&format!("room-{number:03}"), Props::from_fn(|_cx, (): ()| ()))?;
         }
         let cook = cx.spawn_child("cook", Props::new(Cook::default))?;
         cx.spawn_child("guest", Props::new(move || Guest { cook: cook.clone() }))?;
-        Ok(Next::Stay)
-    }
-
-    fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
-        Ok(Next::Stay)
-    }
-}
-
-/// Ticks a hundred times per second.
-struct Clock;
-
-impl Actor for Clock {
-    type Msg = ();
-
-    fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
         cx.timers().fixed_rate("tick", TICK_PERIOD, || ())?;
         Ok(Next::Stay)
     }
 
     fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+        self.ticks += 1;
+        self.clock.tell(())?;
+        if self.ticks.is_multiple_of(TICKS_PER_CALL) {
+            // All but the first one are dead letters.
+            let _refused = self.ghost.tell(());
+        }
         Ok(Next::Stay)
     }
 }
@@ -100,7 +105,8 @@ fn main() -> Result<(), Failure> {
     let cell = graph.start(rt.system(), RunOptions::until_stopped())?;
     let console = Console::of(&rt).graph("robot-cell", &cell);
     let console = console.bind(Bind::Public { addr, token, hosts: Vec::new() }).open()?;
-    rt.spawn("house", || House)?;
+    let system = rt.system().clone();
+    rt.spawn("house", move || House::new(&system))?;
     #[expect(clippy::print_stdout, reason = "the tests read where it is")]
     {
         println!("look at {}", console.url().unwrap_or_default());

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
-    net::TcpListener,
+    path::Path,
     process::{Child, Command, Stdio},
 };
 
@@ -17,12 +17,9 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The program of this package, on a port that was free a moment ago.
+    /// The program of this package, on a port that is free.
     pub(crate) fn house() -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let port = free.local_addr().expect("it is bound").port();
-        drop(free);
-        Self::house_at(port)
+        Self::house_at(0)
     }
 
     /// As [`house`](Self::house), on this port.
@@ -30,6 +27,14 @@ impl Program {
         let mut command = Command::new(HOUSE);
         command.arg(port.to_string()).env("CLOCKJACK_TOKEN", TOKEN);
         Self::start(&mut command)
+    }
+
+    /// The shop of the examples with this illness.
+    pub(crate) fn shop(illness: &str) -> Self {
+        // It was built into the directory of the program of this package.
+        let shop = Path::new(HOUSE).with_file_name("shop");
+        assert!(shop.is_file(), "build it: `cargo build -p clockjack-shop --bins`");
+        Self::start(Command::new(shop).args(["--ill", illness, "--console", "browser"]))
     }
 
     fn start(command: &mut Command) -> Self {
@@ -44,6 +49,17 @@ impl Program {
     /// Where its page is, with the token.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The port of its page.
+    pub(crate) fn port(&self) -> u16 {
+        let host = self.url.strip_prefix("http://127.0.0.1:").expect("it is on this machine");
+        host.split('/').next().and_then(|port| port.parse().ok()).expect("it has a port")
+    }
+
+    /// Its origin: what all requests of its page begin with.
+    pub(crate) fn origin(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port())
     }
 
     pub(crate) fn pid(&self) -> u32 {
