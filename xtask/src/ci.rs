@@ -88,6 +88,8 @@ const CI: &[Step] = &[
     shown("sim, 200 seeds", "xtask sim --seeds 200 --twice"),
     // Without the faults of nodes and servers, which take minutes. The server is fetched.
     shown("nats, quick", "xtask nats --quick"),
+    // Debian's Chromium; it is installed if it is missing.
+    shown("browser", "xtask browser"),
     shown("Windows, the scenario in Wine", "xtask foreign --windows --quick"),
     shown("macOS, libraries", "xtask foreign --macos --quick"),
     shown("mutants", "xtask mutants"),

@@ -75,6 +75,8 @@ const CRATES: &[(&str, Tier, &[&str])] = &[
     // The chapters are doc tests of user code, which depends on the facade. The facade does not
     // have the engine for several machines.
     ("clockjack-book", Tool, &["clockjack", "clockjack-cli", "clockjack-nats"]),
+    // Its program is one of a user, which depends on the facade, with a token of its own.
+    ("clockjack-browser", Tool, &["clockjack", "clockjack-console"]),
     ("clockjack-compare", Tool, SHIPPED),
     ("clockjack-gateway", Tool, &["clockjack"]),
     // The example is a program of a user, which depends on the facade.
@@ -222,6 +224,8 @@ const RIVALS: &[(&str, &[&str])] = &[
             "clockjack-rt",
             "clockjack",
             "clockjack-book",
+            // The client of WebDriver runs on it.
+            "clockjack-browser",
             // The server of the console, on a thread of its own.
             "clockjack-console",
             "clockjack-gateway",

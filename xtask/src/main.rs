@@ -7,6 +7,7 @@
 
 mod api;
 mod book;
+mod browser;
 mod ci;
 mod compare;
 mod console;
@@ -75,6 +76,8 @@ enum Command {
     Api(api::Options),
     /// Generate the reference pages and pictures of the book, and build it for a browser
     Book(book::Options),
+    /// Drive the page of the console in Chromium against running programs, and take pictures of it
+    Browser,
     /// Create each project of `clockjack init` and run its tests
     Init,
     /// Run the loom models of every crate that has tests/loom.rs
@@ -134,6 +137,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Release(options) => release::run(options),
         Command::Api(options) => api::run(options),
         Command::Book(options) => book::run(options),
+        Command::Browser => browser::run(),
         Command::Init => init::run(),
         Command::Loom(options) => loom::run(options),
         Command::Shuttle(options) => shuttle::run(options),

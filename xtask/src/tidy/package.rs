@@ -14,7 +14,7 @@ const INHERITED: [&str; 4] = ["version", "edition", "rust-version", "license"];
 /// A manifest inherits the lints and the fields that must be equal everywhere.
 pub(super) fn manifest(source: &Source) -> Vec<Fault> {
     let is_member = source.crate_name().is_some()
-        || ["benches/", "compare/", "scenario/", "soak/", "testing/", "xtask/"]
+        || ["benches/", "browser/", "compare/", "scenario/", "soak/", "testing/", "xtask/"]
             .iter()
             .any(|dir| source.path.starts_with(dir));
     if source.file_name() != "Cargo.toml" || !is_member {

@@ -12,15 +12,26 @@ use axum::{
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
+const STYLE: &str = "text/css; charset=utf-8";
+
 /// The path, the type and the contents of each file.
-const FILES: [(&str, &str, &[u8]); 6] = [
+const FILES: [(&str, &str, &[u8]); 15] = [
     ("/", "text/html; charset=utf-8", include_bytes!("../page/index.html")),
-    ("/style.css", "text/css; charset=utf-8", include_bytes!("../page/style.css")),
+    ("/style.css", STYLE, include_bytes!("../page/style.css")),
     ("/app.js", SCRIPT, include_bytes!("../page/app.js")),
+    ("/chart.js", SCRIPT, include_bytes!("../page/chart.js")),
+    ("/connection.js", SCRIPT, include_bytes!("../page/connection.js")),
+    ("/drawing.js", SCRIPT, include_bytes!("../page/drawing.js")),
+    ("/follow.js", SCRIPT, include_bytes!("../page/follow.js")),
     ("/format.js", SCRIPT, include_bytes!("../page/format.js")),
     ("/mirror.js", SCRIPT, include_bytes!("../page/mirror.js")),
-    // htm 3.1.1 with preact, as published; their licences are next to it.
+    ("/place.js", SCRIPT, include_bytes!("../page/place.js")),
+    ("/table.js", SCRIPT, include_bytes!("../page/table.js")),
+    ("/views.js", SCRIPT, include_bytes!("../page/views.js")),
+    // htm 3.1.1 with preact, and uPlot 1.6.32, as published; their licences are next to them.
     ("/preact-htm.js", SCRIPT, include_bytes!("../page/vendor/preact-htm.js")),
+    ("/uplot.js", SCRIPT, include_bytes!("../page/vendor/uplot.js")),
+    ("/uplot.css", STYLE, include_bytes!("../page/vendor/uplot.css")),
 ];
 
 /// Adds the files to the routes.
@@ -46,6 +57,8 @@ mod tests {
             let text = core::str::from_utf8(bytes).unwrap();
             // XML's name of SVG is a name, not an address.
             let text = text.replace("http://www.w3.org/", "");
+            // Where uPlot comes from, in a comment.
+            let text = text.replace("https://github.com/leeoniya/uPlot ", "");
             assert!(!text.contains("http://") && !text.contains("https://"), "{path}");
             assert!(!text.contains("eval("), "{path}");
             assert!(!kind.starts_with("text/html") || !text.contains("<style"), "{path}");
