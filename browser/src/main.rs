@@ -111,6 +111,6 @@ fn main() -> Result<(), Failure> {
     {
         println!("look at {}", console.url().unwrap_or_default());
     }
-    rt.run();
+    drop(rt.run());
     Ok(())
 }

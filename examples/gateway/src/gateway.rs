@@ -122,7 +122,6 @@ impl Gateway {
     }
 
     /// Serves until SIGTERM or Ctrl-C, drains, and returns what was left behind.
-    #[must_use]
     pub fn run(self) -> RuntimeReport {
         self.rt.run_with(RunConfig { drain_timeout: Some(DRAIN_MAX), on_hangup: None })
     }

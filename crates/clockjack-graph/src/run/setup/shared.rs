@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct RunShared {
     pub(crate) plan: Arc<Plan>,
     /// The same without the edges from feeds, as the graph was compiled.
-    pub(crate) compiled: Arc<Plan>,
+    pub(super) compiled: Arc<Plan>,
     /// For each component: its domain, its region there, which of its nodes.
     pub(crate) nodes: Vec<(u32, u32, u32)>,
     /// The components' own counters and histograms.
@@ -45,6 +45,11 @@ pub(crate) struct RunShared {
 }
 
 impl RunShared {
+    /// The plan as the graph was compiled, without the edges from feeds.
+    pub(crate) fn compiled(&self) -> &Plan {
+        &self.compiled
+    }
+
     /// Whether a step was requested.
     pub(crate) fn is_step_requested(&self, domain: usize) -> bool {
         // Relaxed: the requester wakes the coordinator through the inbox, whose lock orders the

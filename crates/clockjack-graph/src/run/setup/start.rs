@@ -115,8 +115,7 @@ pub(crate) fn start(
         calls,
         credits: Credits::new(&plan, &domain_of),
     });
-    let inbox = |domain| Inbox::new(options.feed_max, inbox_edges(&plan, &domain_of, domain));
-    let inboxes: Arc<[Inbox]> = (0..n_domains).map(inbox).collect();
+    let inboxes = make_inboxes(&plan, &domain_of, n_domains, options.feed_max);
     let (shared_by_end, inboxes_of_end) = (Arc::clone(&shared), CloseOnDrop(Arc::clone(&inboxes)));
     let mut joins = Vec::with_capacity(n_domains);
     for (index, regions) in wired.domains.into_iter().enumerate() {
@@ -156,6 +155,17 @@ pub(crate) fn start(
     };
     let ended = Ended(executor.spawn_future(end));
     Ok(Started { shared, inboxes, ended })
+}
+
+/// What arrives at each domain from outside and from other domains.
+fn make_inboxes(
+    plan: &Plan,
+    domain_of: &[usize],
+    n_domains: usize,
+    feed_max: usize,
+) -> Arc<[Inbox]> {
+    let inbox = |domain| Inbox::new(feed_max, inbox_edges(plan, domain_of, domain));
+    (0..n_domains).map(inbox).collect()
 }
 
 /// The edges to a domain from other ones.
