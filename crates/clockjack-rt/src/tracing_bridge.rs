@@ -150,7 +150,7 @@ impl Actor for Writer {
 
     fn receive(&mut self, cx: &mut Context<'_, Self>, event: SystemEvent) -> Result<Next, Failure> {
         let now_ns = now_ns(cx);
-        let due = self.pressure.take_due(now_ns);
+        let due = self.pressure.take_due(now_ns, is_under_pressure(cx));
         let change = match event {
             SystemEvent::Scheduler(Warning::BackpressureState { engaged, reason }) => {
                 self.pressure.note(now_ns, engaged, reason);
@@ -173,12 +173,12 @@ impl Actor for Writer {
         let now_ns = now_ns(cx);
         match signal {
             Signal::ReceiveTimeout => {
-                let due = self.pressure.take_due(now_ns);
+                let due = self.pressure.take_due(now_ns, is_under_pressure(cx));
                 self.wait_for_window(cx, now_ns);
                 self.write_pressure(due);
             }
             Signal::PostStop => {
-                let sum = self.pressure.take(now_ns);
+                let sum = self.pressure.take(now_ns, is_under_pressure(cx));
                 self.write_pressure(sum);
             }
             _ => return Ok(Next::Unhandled),
@@ -314,6 +314,11 @@ fn now_ns(cx: &Context<'_, Writer>) -> u64 {
     let now = cx.now();
     let elapsed = now.since(TimerInstant::new(Tick::ZERO, now.resolution()));
     u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Whether the scheduler is under pressure at present: an event about a change may be lost.
+fn is_under_pressure(cx: &Context<'_, Writer>) -> bool {
+    cx.system().scheduler().jobs().is_under_pressure()
 }
 
 fn is_mine(path: &ActorPath) -> bool {

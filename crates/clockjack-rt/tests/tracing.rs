@@ -384,6 +384,25 @@ fn pressure_that_comes_again_and_again_is_one_warning_with_its_sum() {
 }
 
 #[test]
+fn pressure_whose_end_was_lost_is_one_warning_and_not_one_after_every_pause() {
+    let book = Book::open();
+    let (host, clock) = ByHand::new(Resolution::MILLI);
+    let mut root = RootContext::new(host, builder("relieved")).unwrap();
+    // Another subscriber of the scheduler would have got the end, which the bridge has lost.
+    let begins = Warning::BackpressureState { engaged: true, reason: PressureReason::Host };
+    root.system().events().publish(&SystemEvent::Scheduler(begins));
+    for _ in 0..6 * 60 {
+        root.run_until_idle();
+        clock.advance(Duration::from_secs(60));
+    }
+    root.run_until_idle();
+    let is_pressure = |seen: &&Seen| seen.get("reason").starts_with("under pressure");
+    let all = book.of("relieved");
+    let warnings: Vec<_> = all.iter().filter(is_pressure).map(|seen| seen.get("reason")).collect();
+    assert_eq!(warnings, ["under pressure for at most 60s of 60s: the host reports pressure"]);
+}
+
+#[test]
 fn refused_messages_are_one_event_with_and_without_a_bridge() {
     let book = Book::open();
     for builder in [builder("full"), ActorSystem::builder("full without a bridge")] {

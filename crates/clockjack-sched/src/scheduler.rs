@@ -506,6 +506,14 @@ impl Scheduler {
         self.inner.shared.report_pressure(change);
     }
 
+    /// Whether there is pressure now, for whatever reason. For those who may have missed a
+    /// [`Warning::BackpressureState`].
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_under_pressure(&self) -> bool {
+        self.inner.shared.tables.quota.is_under_pressure()
+    }
+
     /// Whether a shutdown has begun.
     #[must_use]
     pub fn is_closed(&self) -> bool {

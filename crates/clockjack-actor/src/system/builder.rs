@@ -203,8 +203,9 @@ impl SystemBuilder {
     /// [`SystemEvent::MailboxRefusals`](crate::SystemEvent) reports: full mailboxes have returned
     /// messages to their senders. It is called on the thread that fires the timers of the system
     /// or on that of the root, never on that of a sender, and a last time when the system has
-    /// terminated, if there is something to report. A panic of the listener is caught, where the host can. In a sealed system it is not
-    /// called, because it may allocate memory; subscribers are informed there.
+    /// terminated, if there is something to report. A panic of the listener is caught, where the
+    /// host can. In a sealed system it is not called, because it may allocate memory; subscribers
+    /// are informed there.
     ///
     /// # Examples
     ///

@@ -7,6 +7,23 @@
 //! counts each restart for the intensity and the period of the supervisor, and lets the supervisor
 //! itself fail when they are exceeded.
 //!
+//! # Laws
+//!
+//! The laws of a group of siblings, which are the children that a scope restarts or stops because
+//! of one of them (all of them, or the one that has failed and those that are newer):
+//!
+//! 1. The group is stopped newest first; each member has stopped before the next one is asked to.
+//! 2. After the last member has stopped, the group is started oldest first; each start has
+//!    succeeded before the next one begins. So no member runs while something that it depends on
+//!    is of another incarnation.
+//! 3. A start that fails within the group is tried again, and the members that have started stay.
+//! 4. A group that the decision is to stop is stopped in the same order, and not started.
+//! 5. The restarts of all children count together against the limit of their supervisor. A restart
+//!    of a group is one, however many members the group has, and so is each repetition of law 3.
+//! 6. Children that were spawned one after another start in that order.
+//!
+//! # Differences
+//!
 //! The model differs from OTP where Clockjack does, on purpose:
 //!
 //! * An actor that has failed is still there; it ends in its turn among its siblings. (A process of

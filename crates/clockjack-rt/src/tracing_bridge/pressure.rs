@@ -6,6 +6,10 @@
 //! [`WarningBackoff`] allows another warning, after 1, 2, 4 .. 60 minutes. A window in which the
 //! pressure has held for less than [`HELD_MIN_NS`] causes no warning.
 //!
+//! A change is an event, and events can be lost. So the caller also says, at the end of each
+//! window, whether there is pressure at present: pressure whose end was lost has ended at some time
+//! in that window. Otherwise it would cause a warning after every pause, for ever.
+//!
 //! Nothing here reads a clock.
 
 use core::{fmt, time::Duration};
@@ -47,6 +51,9 @@ pub(super) struct PressureSum {
     window_ns: u64,
     /// Whether there still is.
     is_on: bool,
+    /// The event that says when the pressure has ended was lost, or is on its way: it has held for
+    /// at most `held_ns`.
+    is_end_unknown: bool,
     /// Why, in the order of the first occurrences.
     reasons: [Option<PressureReason>; REASONS],
 }
@@ -77,16 +84,21 @@ impl PressureLog {
         self.window.as_ref().map(|window| window.until_ns)
     }
 
-    /// Ends the window if its time has come. Returns the sum if it is worth a warning.
-    pub(super) fn take_due(&mut self, now_ns: u64) -> Option<PressureSum> {
-        if self.window_end_ns()? > now_ns { None } else { self.take(now_ns) }
+    /// Ends the window if its time has come; `is_on` says whether there is pressure at present.
+    /// Returns the sum if it is worth a warning.
+    pub(super) fn take_due(&mut self, now_ns: u64, is_on: bool) -> Option<PressureSum> {
+        if self.window_end_ns()? > now_ns { None } else { self.take(now_ns, is_on) }
     }
 
-    /// Ends the window. Returns the sum if it is worth a warning.
-    pub(super) fn take(&mut self, now_ns: u64) -> Option<PressureSum> {
+    /// As [`take_due`](Self::take_due), before the time of the window has come.
+    pub(super) fn take(&mut self, now_ns: u64, is_on: bool) -> Option<PressureSum> {
         self.add_held(now_ns);
         let Window { from_ns, mut sum, .. } = self.window.take()?;
         sum.window_ns = now_ns.saturating_sub(from_ns);
+        sum.is_end_unknown = !is_on && self.since_ns.is_some();
+        if sum.is_end_unknown {
+            self.since_ns = None;
+        }
         sum.is_on = self.since_ns.is_some();
         let is_warning = sum.held_ns >= HELD_MIN_NS;
         if is_warning {
@@ -121,7 +133,8 @@ impl fmt::Display for PressureSum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rounded = |ns: u64| Duration::from_millis(ns / 1_000_000);
         let (held, window) = (rounded(self.held_ns), rounded(self.window_ns));
-        write!(f, "under pressure for {held:?} of {window:?}")?;
+        let bound = if self.is_end_unknown { "at most " } else { "" };
+        write!(f, "under pressure for {bound}{held:?} of {window:?}")?;
         if self.times > 1 {
             write!(f, ", {} times", self.times)?;
         }
@@ -159,7 +172,7 @@ mod tests {
             if now > minutes * MINUTE {
                 break;
             }
-            seen.extend(log.take_due(now).map(|sum| (now / MS, sum.to_string())));
+            seen.extend(log.take_due(now, is_on).map(|sum| (now / MS, sum.to_string())));
             if now == next {
                 is_on = !is_on;
                 log.note(now, is_on, Mailboxes);
@@ -214,10 +227,28 @@ mod tests {
             log.note(n * 100 * MS + 50 * MS, false, reason);
             log.note(n * 100 * MS + 51 * MS, false, reason);
         }
-        let sum = log.take(400 * MS).expect("it has held for 200 ms");
+        let sum = log.take(400 * MS, false).expect("it has held for 200 ms");
         let text = "under pressure for 200ms of 400ms, 4 times: a dispatcher refuses work, \
                     mailboxes are nearly full";
         assert_eq!(sum.to_string(), text);
-        assert_eq!(log.take(500 * MS), None, "there is no window");
+        assert_eq!(log.take(500 * MS, false), None, "there is no window");
+    }
+
+    #[test]
+    fn pressure_whose_end_was_lost_is_one_line() {
+        let mut log = PressureLog::default();
+        log.note(0, true, Mailboxes);
+        assert_eq!(log.window_end_ns(), Some(COLLECTING_NS));
+        // The end is lost; the next window has nothing of it.
+        let sum = log.take_due(COLLECTING_NS, false).expect("it may have held all the time");
+        let text = "under pressure for at most 1s of 1s: mailboxes are nearly full";
+        assert_eq!(sum.to_string(), text);
+        assert_eq!(log.window_end_ns(), None);
+        // The next pressure is seen again.
+        log.note(2 * COLLECTING_NS, true, Mailboxes);
+        log.note(3 * COLLECTING_NS, false, Mailboxes);
+        let sum = log.take_due(2 * MINUTE, false).expect("it has held for a second");
+        let text = "under pressure for 1s of 118s: mailboxes are nearly full";
+        assert_eq!(sum.to_string(), text);
     }
 }
