@@ -34,6 +34,6 @@ fn neither_a_timer_nor_a_receive_timeout_overtakes_a_message_on_any_number_of_wo
             runtime.block_on(runtime.system().when_stopped(&device));
             check(&seen);
         }
-        runtime.shutdown_in_time(LONG);
+        drop(runtime.shutdown_in_time(LONG));
     }
 }
