@@ -129,7 +129,7 @@ fn judged(measured: &[f64]) -> Result<Vec<String>, Box<dyn Error>> {
         owner.tell(Msg::Measured(*x)).map_err(|refused| refused.discard())?;
     }
     let lines = measured.iter().map(|_| Ok(told.recv_timeout(Duration::from_secs(60))?)).collect();
-    rt.shutdown(Duration::from_secs(10));
+    drop(rt.shutdown(Duration::from_secs(10)));
     lines
 }
 

@@ -174,7 +174,7 @@ impl ActorRuntime for Clockjack {
         let runtime = runtime.map_err(io::Error::other)?;
         let subject = Self { system: runtime.system().clone(), n_named: Arc::default() };
         let joined = runtime.block_on(runtime.pool().spawn_future(root(subject)));
-        runtime.shutdown(STOP_DEADLINE);
+        drop(runtime.shutdown(STOP_DEADLINE));
         Ok(joined.expect("no load panics or is cancelled"))
     }
 

@@ -502,17 +502,13 @@ impl SystemInner {
         self.events.publish_quietly(&SystemEvent::MailboxOverflow(path.clone()));
     }
 
-    /// Called when an actor has failed and the decision about the failure has been made.
+    /// Called when an actor has failed and the decision about the failure, if there is one to make,
+    /// has been made: counts the failure, and reports it to the listeners and to the event stream.
     pub(crate) fn failed(&self, info: &FailureInfo) {
         self.counters.failed(info.actor);
         if let Some(event) = records::failure(info) {
             self.record(event);
         }
-        self.publish_failure(info);
-    }
-
-    /// Reports a failure to the listeners and to the event stream.
-    pub(crate) fn publish_failure(&self, info: &FailureInfo) {
         for listener in &self.on_failure {
             call_catching_panics(&self.default, &mut || listener(self.handle(), info));
         }

@@ -129,7 +129,7 @@ impl Control {
 ///
 /// let rt = Runtime::new("house")?;
 /// let _console = Console::of(&rt).open()?; // closes when it is dropped
-/// rt.run();
+/// println!("{}", rt.run());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a console does nothing until it is opened"]

@@ -33,7 +33,7 @@ use crate::{OsInstant, failure_trace};
 ///
 /// A failure that a strategy resumes is not logged. With the feature `tracing`, and if the thread
 /// has a `tracing` subscriber, the line is an event instead, as the `TracingBridge` writes it; if
-/// there is a bridge, the bridge alone writes it.
+/// there is a bridge that forwards such events, the bridge alone writes it.
 ///
 /// An actor that fails again and again does not flood the log: in each second, at most 3 failures
 /// per actor and at most 20 in all are written. On standard error, the last line before that says
@@ -145,7 +145,7 @@ impl Failures {
     }
 
     fn write(&self, system: &ActorSystem, info: &FailureInfo) {
-        if failure_trace::is_bridged(system) {
+        if failure_trace::is_bridged(system, info) {
             // The bridge writes all of them, so none is to be counted.
             return;
         }
@@ -161,7 +161,8 @@ impl Failures {
     }
 
     fn write_refusals(&self, system: &ActorSystem, refusals: &MailboxRefusals) {
-        if failure_trace::is_bridged(system) || failure_trace::refusals(&self.system, refusals) {
+        let is_bridged = failure_trace::bridges_refusals(system);
+        if is_bridged || failure_trace::refusals(&self.system, refusals) {
             return;
         }
         self.print(format_args!("actor {}: {refusals}", refusals.path));

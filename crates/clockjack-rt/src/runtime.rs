@@ -26,7 +26,7 @@
 mod config;
 mod metrics;
 mod report;
-mod run;
+pub(crate) mod run;
 mod tasks;
 mod trace;
 
@@ -39,6 +39,7 @@ use clockjack_actor::{
 };
 use clockjack_exec::{JoinHandle, StartError};
 
+pub(crate) use self::trace::TraceSource;
 pub use self::{
     config::RuntimeConfig,
     metrics::RuntimeMetrics,
@@ -46,7 +47,6 @@ pub use self::{
     run::RunConfig,
     trace::FlightRecording,
 };
-pub(crate) use self::{run::wait_for_end, trace::TraceSource};
 use crate::{
     BlockingHandle, OsInstant, Rejected, WorkerPool,
     dispatchers::{Dispatchers, RtDispatcherHost},

@@ -18,7 +18,7 @@
 //! * A signal that was ignored when the program started: SIGINT stays ignored, with a
 //!   [warning](SignalWarning). Shells ignore it for jobs in the background of a script, whose
 //!   Ctrl-C is meant for other programs. SIGTERM and SIGHUP are sent to this program on purpose,
-//!   and are handled.
+//!   and are handled; without a listener that takes it, SIGHUP is ignored again.
 //! * A handler that was installed before, and every handler of the crates `signal-hook` and
 //!   `tokio`, is called as well. A handler that is installed later in another way replaces these.
 //! * A child that is forked without `exec` exits by the signals, as it would without handlers.
@@ -166,6 +166,9 @@ static LISTENERS: Mutex<Vec<Arc<ListenerState>>> = Mutex::new(Vec::new());
 /// The handlers that are installed; SIGINT, SIGTERM, SIGHUP.
 static HANDLERS: Mutex<[Option<Installed>; 3]> = Mutex::new([None; 3]);
 
+/// The place of SIGHUP in [`HANDLERS`].
+const HANGUP: usize = 2;
+
 impl SignalListener {
     /// Starts to listen. A handler that could not be installed is among the
     /// [`warnings`](Self::warnings).
@@ -287,7 +290,7 @@ fn ensure_handler(kind: SignalKind) -> Result<(), SignalWarning> {
     let (index, signal) = match kind {
         SignalKind::Interrupt => (0, "SIGINT"),
         SignalKind::Terminate => (1, "SIGTERM"),
-        SignalKind::Hangup => (2, "SIGHUP"),
+        SignalKind::Hangup => (HANGUP, "SIGHUP"),
     };
     let mut handlers = lock(&HANDLERS);
     let installed = match handlers[index] {
@@ -300,7 +303,7 @@ fn ensure_handler(kind: SignalKind) -> Result<(), SignalWarning> {
         }
     };
     match installed {
-        Installed::Handled => Ok(()),
+        Installed::Handled { .. } => Ok(()),
         Installed::StaysIgnored => Err(SignalWarning { signal, error: None }),
     }
 }
@@ -326,10 +329,15 @@ fn deliver_to_all(kind: SignalKind) {
         // Release: pairs with the swap in `poll_next`.
         state.is_hangup_pending.store(true, Release);
     }
-    if taken.is_empty() {
+    if taken.is_empty() && !was_hangup_ignored() {
         std::process::exit(HANGUP_EXIT_CODE);
     }
     wake_all(taken.into_iter());
+}
+
+/// Whether the program was started with SIGHUP ignored, as by `nohup`.
+fn was_hangup_ignored() -> bool {
+    matches!(lock(&HANDLERS)[HANGUP], Some(Installed::Handled { was_ignored: true }))
 }
 
 fn deliver_stop(signal: StopSignal, listeners: &[Arc<ListenerState>]) {

@@ -3,15 +3,16 @@
 //! Events arrive in two ways. A failure at the root arrives through the failure hub, on the thread
 //! of the root and before the system terminates because of it, so it is certainly written. All
 //! other events arrive through the event stream at an actor, [`PATH`], which writes them, so no
-//! other actor waits for the subscriber.
+//! other actor waits for the subscriber. When this actor stops, it writes what is [pending].
 //!
 //! *Why there is no feedback loop*: events about that actor are not written. Otherwise a
 //! subscriber that panics would cause an event about its own panic, without end.
 
+mod pending;
 mod pressure;
 
 use core::{fmt, time::Duration};
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use clockjack_actor::{
     Actor, ActorPath, ActorRef, ActorSystem, Context, EscalationStage, EventKinds, EventStream,
@@ -22,7 +23,11 @@ use clockjack_sched::Warning;
 use clockjack_time::{Tick, TimerInstant};
 use tracing::{debug, error, warn};
 
-use self::pressure::{PressureLog, PressureSum};
+use self::{
+    pending::PendingEvents,
+    pressure::{PressureLog, PressureSum},
+};
+use crate::{OsInstant, catch_panic};
 
 /// The target of all events.
 const TARGET: &str = "clockjack";
@@ -31,7 +36,12 @@ const TARGET: &str = "clockjack";
 const NAME: &str = "tracing";
 
 /// The path of the actor that writes events.
-pub(crate) const PATH: &str = "/system/tracing";
+const PATH: &str = "/system/tracing";
+
+/// How long the actor may take at its stop to write events of the level WARN.
+const WARNINGS_MAX: Duration = Duration::from_secs(5);
+/// How long the actor may take at its stop until it leaves out events of the level DEBUG.
+const OTHERS_MAX: Duration = Duration::from_secs(1);
 
 /// Forwards the events of an actor system to `tracing`, with the target `clockjack`.
 ///
@@ -53,9 +63,10 @@ pub(crate) const PATH: &str = "/system/tracing";
 ///
 /// All events have the field `system`, the name of the system; failures also have `restarts`, and
 /// `code` and `message_type` if there is one. Failures at the root are written on the thread of the
-/// root, all other events by an actor below `/system`. Events that this actor has not written when
-/// it stops with its system are lost, and counted as dead letters. If the actor falls behind, the
-/// oldest pending events are lost, as for every subscriber of the event stream.
+/// root, all other events by an actor below `/system`. When this actor stops with its system, it
+/// writes what it has not written yet: warnings for at most five seconds, and the rest within the
+/// first second; a warning has the number of those that were left out. If the actor falls behind,
+/// the oldest pending events are lost, as for every subscriber of the event stream.
 ///
 /// The `tracing` subscriber must be the global one, or be set on the threads of the runtime:
 /// `tracing::subscriber::with_default` sets the subscriber of one thread only.
@@ -105,9 +116,12 @@ impl TracingBridge {
         let at_root = move |info: &FailureInfo| write_root_failure(&name, info);
         let mut at_root =
             Some(system.failure_hub().subscribe(at_root).map_err(|full| not_installed(&full))?);
-        let name: Box<str> = system.name().into();
+        let name: Arc<str> = system.name().into();
+        let pending = PendingEvents::default();
+        let (writer_name, writer_pending) = (Arc::clone(&name), pending.clone());
         let make = move || Writer {
-            system: name.clone(),
+            system: Arc::clone(&writer_name),
+            pending: writer_pending.clone(),
             pressure: PressureLog::default(),
             _at_root: at_root.take(),
         };
@@ -117,6 +131,13 @@ impl TracingBridge {
             let is_taken = refused.is_name_taken();
             if is_taken { StartError::name_taken(NAME) } else { not_installed(&refused) }
         })?;
+        // Called by publishers, for an event that the mailbox has room for.
+        let writer = writer.map(move |event| {
+            if let Some(event) = pending.push(event) {
+                write_event(&name, &event);
+            }
+            EventArrived
+        });
         let bridge = Self { writer, events: system.events().clone() };
         if !bridge.events.subscribe(kinds, bridge.writer.clone()) {
             bridge.uninstall();
@@ -125,7 +146,7 @@ impl TracingBridge {
         Ok(bridge)
     }
 
-    /// Stops forwarding. Events that are not written yet are lost.
+    /// Stops forwarding. Events that have not been written yet are written.
     pub fn uninstall(self) {
         self.events.unsubscribe(&self.writer);
         // If this is refused, the actor has stopped with its system.
@@ -137,35 +158,41 @@ fn not_installed(why: &dyn fmt::Display) -> StartError {
     StartError::thread(&format_args!("cannot install the tracing bridge: {why}"))
 }
 
+/// Whether a bridge of the system forwards events of any of these kinds.
+pub(crate) fn forwards(system: &ActorSystem, kinds: EventKinds) -> bool {
+    let writer = system.lookup::<EventArrived>(PATH);
+    writer.is_ok_and(|writer| system.events().delivers_to(writer.pid(), kinds))
+}
+
+/// Whether the system has a bridge, which forwards the failures at the root in any case.
+pub(crate) fn is_installed(system: &ActorSystem) -> bool {
+    system.lookup::<EventArrived>(PATH).is_ok()
+}
+
+/// The notice of an event that is [pending].
+struct EventArrived;
+
 /// The actor that writes the events it receives.
 struct Writer {
-    system: Box<str>,
+    system: Arc<str>,
+    pending: PendingEvents,
     pressure: PressureLog,
     /// Unsubscribes when this actor is dropped.
     _at_root: Option<Subscription>,
 }
 
 impl Actor for Writer {
-    type Msg = SystemEvent;
+    type Msg = EventArrived;
 
-    fn receive(&mut self, cx: &mut Context<'_, Self>, event: SystemEvent) -> Result<Next, Failure> {
+    fn receive(&mut self, cx: &mut Context<'_, Self>, _: EventArrived) -> Result<Next, Failure> {
+        let Some(event) = self.pending.pop() else { return Ok(Next::Stay) };
         let now_ns = now_ns(cx);
         let due = self.pressure.take_due(now_ns, is_under_pressure(cx));
-        let change = match event {
-            SystemEvent::Scheduler(Warning::BackpressureState { engaged, reason }) => {
-                self.pressure.note(now_ns, engaged, reason);
-                true
-            }
-            _ => false,
-        };
+        self.note_pressure(now_ns, &event);
         // Before the subscriber is called, which may panic.
         self.wait_for_window(cx, now_ns);
         self.write_pressure(due);
-        if let (true, SystemEvent::Scheduler(warning)) = (change, &event) {
-            debug!(target: TARGET, system = &*self.system, reason = %warning, "pressure");
-        } else {
-            write_event(&self.system, &event);
-        }
+        write_event(&self.system, &event);
         Ok(Next::Stay)
     }
 
@@ -177,10 +204,7 @@ impl Actor for Writer {
                 self.wait_for_window(cx, now_ns);
                 self.write_pressure(due);
             }
-            Signal::PostStop => {
-                let sum = self.pressure.take(now_ns, is_under_pressure(cx));
-                self.write_pressure(sum);
-            }
+            Signal::PostStop => self.write_pending(now_ns, is_under_pressure(cx)),
             _ => return Ok(Next::Unhandled),
         }
         Ok(Next::Stay)
@@ -199,11 +223,59 @@ impl Writer {
         }
     }
 
+    fn note_pressure(&mut self, now_ns: u64, event: &SystemEvent) {
+        if let SystemEvent::Scheduler(Warning::BackpressureState { engaged, reason }) = *event {
+            self.pressure.note(now_ns, engaged, reason);
+        }
+    }
+
+    /// Writes what is left at the stop, warnings first. A subscriber that panics costs the event
+    /// that it panics at, and one that is slow delays the stop by a bounded time.
+    fn write_pending(&mut self, now_ns: u64, is_under_pressure: bool) {
+        let pending = self.pending.close();
+        pending.iter().for_each(|event| self.note_pressure(now_ns, event));
+        let sum = self.pressure.take(now_ns, is_under_pressure);
+        write_catching_panics(|| self.write_pressure(sum));
+        let (warnings, others): (Vec<_>, Vec<_>) = pending.into_iter().partition(is_warning);
+        let start = OsInstant::now();
+        let mut n_left_out = 0_u64;
+        for (events, max) in [(warnings, WARNINGS_MAX), (others, OTHERS_MAX)] {
+            for event in events {
+                if OsInstant::now().saturating_since(start) < max {
+                    write_catching_panics(|| write_event(&self.system, &event));
+                } else {
+                    n_left_out += 1;
+                }
+            }
+        }
+        if n_left_out > 0 {
+            let text = "events were not written because the system has stopped";
+            write_text(&self.system, format_args!("{n_left_out} {text}"));
+        }
+    }
+
     fn write_pressure(&self, sum: Option<PressureSum>) {
         if let Some(sum) = sum {
             warn!(target: TARGET, system = &*self.system, reason = %sum, "warning");
         }
     }
+}
+
+fn write_catching_panics(write: impl FnOnce()) {
+    let mut write = Some(write);
+    if let Err(caught) = catch_panic(&mut || write.take().into_iter().for_each(|write| write())) {
+        caught.drop_caught(catch_panic);
+    }
+}
+
+/// Whether an event has at least the level WARN.
+fn is_warning(event: &SystemEvent) -> bool {
+    !matches!(
+        event,
+        SystemEvent::Lifecycle(_)
+            | SystemEvent::Unhandled(_)
+            | SystemEvent::Scheduler(Warning::BackpressureState { .. })
+    )
 }
 
 fn write_root_failure(system: &str, info: &FailureInfo) {
@@ -245,6 +317,9 @@ fn write_event(system: &str, event: &SystemEvent) {
             let (pid, path, message_type) = (stuck.pid, &stuck.path, stuck.message_type);
             let reason = format_args!("the handler has been running for {:?}", stuck.running_for);
             warn!(target: TARGET, system, %pid, %path, %reason, message_type, "stuck");
+        }
+        SystemEvent::Scheduler(warning @ Warning::BackpressureState { .. }) => {
+            debug!(target: TARGET, system, reason = %warning, "pressure");
         }
         other => write_warning(system, other),
     }

@@ -11,4 +11,4 @@ mod stuck;
 #[path = "../../clockjack-actor/tests/support/timer_order.rs"]
 mod timer_order;
 #[path = "actors/timer_order.rs"]
-mod timer_order_on_workers;
+mod timer_order_on_threads;

@@ -323,7 +323,7 @@ fn a_trace_goes_through_tell_and_ask_on_several_threads() {
     let first = runtime.spawn("first", move || First(second.clone())).unwrap();
     let outside = user_span();
     check_three("threads", &outside, &first, || assert_eq!(receiver.recv_timeout(LONG), Ok(3)));
-    runtime.shutdown_in_time(LONG);
+    drop(runtime.shutdown_in_time(LONG));
 }
 
 #[test]
@@ -612,7 +612,7 @@ fn actors_of_the_system_have_no_spans_and_a_sealed_system_carries_none() {
     let helper = runtime.system().spawn_system("helper", props).unwrap();
     user_span().in_scope(|| helper.tell(())).unwrap();
     assert_eq!(receiver.recv_timeout(LONG), Ok(true));
-    runtime.shutdown_in_time(LONG);
+    drop(runtime.shutdown_in_time(LONG));
     assert!(spans.of("system").is_empty());
 
     let (mut root, _) = by_hand(ActorSystem::builder("own").message_spans(WithParent));

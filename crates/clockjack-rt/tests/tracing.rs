@@ -17,8 +17,8 @@ use std::{
 use clockjack_rt::{
     Runtime, RuntimeConfig, TracingBridge,
     actor::{
-        ActorSystem, EventKinds, Failure, Mailbox, Next, Props, RootContext, Scope, StaticError,
-        Strategy, SystemBuilder, SystemEvent,
+        Actor, ActorRef, ActorSystem, Context, EventKinds, Failure, Mailbox, Next, Props, ReplyTo,
+        RootContext, Scope, Signal, StaticError, Strategy, SystemBuilder, SystemEvent,
     },
     sched::{PressureReason, Warning},
 };
@@ -111,6 +111,10 @@ impl Subscriber for Keeper {
         let mut seen = Seen { level: *event.metadata().level(), fields: BTreeMap::new() };
         event.record(&mut seen);
         let is_bomb = seen.get("path") == "/user/bomb";
+        if seen.get("system").starts_with("slow") {
+            // What the tests of these systems are about.
+            std::thread::sleep(Duration::from_millis(20));
+        }
         self.0.lines().push(seen);
         self.0.more.notify_all();
         assert!(!is_bomb, "no room on the disk");
@@ -265,7 +269,7 @@ fn a_failure_is_one_event_with_and_without_a_bridge() {
         let failure = book.wait(&name, is_failure);
         let words = ["reason", "message_type", "directive"].map(|field| failure.get(field));
         assert_eq!(words, ["out of paper", "()", "stop"]);
-        runtime.shutdown_in_time(LONG);
+        drop(runtime.shutdown_in_time(LONG));
         let all = book.of(&name);
         assert_eq!(all.iter().filter(|seen| is_failure(seen)).count(), 1, "{all:#?}");
     }
@@ -289,9 +293,79 @@ fn a_bridge_writes_every_failure_and_none_is_reported_as_missing() {
         assert!(Instant::now() < until, "not all were written");
         std::thread::yield_now();
     }
-    runtime.shutdown_in_time(LONG);
+    drop(runtime.shutdown_in_time(LONG));
     let all = book.of("many");
     assert!(!all.iter().any(|seen| format!("{seen:?}").contains("not written")), "{all:#?}");
+}
+
+/// Cannot save what it has when it stops.
+struct Unsaved;
+
+impl Actor for Unsaved {
+    type Msg = ReplyTo<()>;
+
+    fn receive(
+        &mut self,
+        _: &mut Context<'_, Self>,
+        reply_to: ReplyTo<()>,
+    ) -> Result<Next, Failure> {
+        reply_to.reply(());
+        Ok(Next::Stay)
+    }
+
+    fn signal(&mut self, _: &mut Context<'_, Self>, signal: Signal) -> Result<Next, Failure> {
+        match signal {
+            Signal::PostStop => Err(Failure::msg("the disk is full")),
+            _ => Ok(Next::Unhandled),
+        }
+    }
+}
+
+#[test]
+fn what_fails_while_a_system_stops_is_written_and_counted_however_slow_the_subscriber_is() {
+    const ACTORS: usize = 20;
+    let book = Book::open();
+    let runtime =
+        InTime::new(Runtime::start(builder("slow")).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
+    for n in 0..ACTORS {
+        let actor = runtime.spawn(&format!("{n}"), || Unsaved).unwrap();
+        // One that has not started yet is not told that it stops.
+        runtime.block_on(actor.ask(|reply_to| reply_to, LONG)).unwrap();
+    }
+    let metrics = runtime.metrics();
+    drop(runtime.shutdown_in_time(LONG));
+    let all = book.of("slow");
+    let is_failure = |seen: &&Seen| {
+        seen.level == Level::WARN
+            && seen.get("message") == "failure"
+            && seen.get("reason") == "the disk is full"
+    };
+    assert_eq!(all.iter().filter(is_failure).count(), ACTORS, "{all:#?}");
+    let text = metrics.prometheus().unwrap();
+    assert!(text.contains(&format!("\nclockjack_actors_failures_total {ACTORS}\n")), "{text}");
+}
+
+#[test]
+fn a_bridge_for_other_events_leaves_failures_and_refusals_to_the_log() {
+    let book = Book::open();
+    let builder = ActorSystem::builder("partial").on_start(|system| {
+        TracingBridge::install_kinds(system, EventKinds::DEAD_LETTER)?;
+        Ok(())
+    });
+    let runtime =
+        InTime::new(Runtime::start(builder).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
+    let slow = spawn_blocked(&runtime);
+    assert!((0..11).filter(|_| slow.actor.tell(None).is_err()).count() == 10);
+    slow.gate.wait();
+    let props = Props::from_fn(|_, (): ()| Err::<(), _>(Failure::msg("out of paper")));
+    runtime.spawn("printer", props).unwrap().tell(()).unwrap();
+    book.wait("partial", |seen| seen.is(Level::WARN, "failure", "/user/printer"));
+    drop(runtime.shutdown_in_time(LONG));
+    let all = book.of("partial");
+    for (message, path) in [("failure", "/user/printer"), ("warning", "/user/slow")] {
+        let n = all.iter().filter(|seen| seen.is(Level::WARN, message, path)).count();
+        assert_eq!(n, 1, "{message} {path}: {all:#?}");
+    }
 }
 
 #[test]
@@ -383,6 +457,26 @@ fn pressure_that_comes_again_and_again_is_one_warning_with_its_sum() {
     assert_eq!(news(), (vec![line.to_owned()], 1));
 }
 
+/// An actor with room for one message, whose handler waits for the gate.
+struct Blocked {
+    actor: ActorRef<Option<Arc<Barrier>>>,
+    gate: Arc<Barrier>,
+}
+
+fn spawn_blocked(runtime: &Runtime) -> Blocked {
+    let props = Props::from_fn(|_, gate: Option<Arc<Barrier>>| {
+        for _ in 0..2 {
+            gate.iter().for_each(|gate| _ = gate.wait());
+        }
+        Ok(Next::Stay)
+    });
+    let actor = runtime.spawn("slow", props.mailbox(Mailbox::bounded(1))).unwrap();
+    let gate = Arc::new(Barrier::new(2));
+    actor.tell(Some(Arc::clone(&gate))).unwrap();
+    gate.wait();
+    Blocked { actor, gate }
+}
+
 #[test]
 fn pressure_whose_end_was_lost_is_one_warning_and_not_one_after_every_pause() {
     let book = Book::open();
@@ -409,19 +503,10 @@ fn refused_messages_are_one_event_with_and_without_a_bridge() {
         let name = builder.name().to_owned();
         let runtime =
             InTime::new(Runtime::start(builder).unwrap(), RuntimeConfig::DEFAULT.drop_timeout);
-        let props = Props::from_fn(|_, gate: Option<Arc<Barrier>>| {
-            for _ in 0..2 {
-                gate.iter().for_each(|gate| _ = gate.wait());
-            }
-            Ok(Next::Stay)
-        });
-        let slow = runtime.spawn("slow", props.mailbox(Mailbox::bounded(1))).unwrap();
-        let gate = Arc::new(Barrier::new(2));
-        slow.tell(Some(Arc::clone(&gate))).unwrap();
-        gate.wait();
+        let Blocked { actor: slow, gate } = spawn_blocked(&runtime);
         assert_eq!((0..11).filter(|_| slow.tell(None).is_err()).count(), 10);
         gate.wait();
-        runtime.shutdown_in_time(LONG);
+        drop(runtime.shutdown_in_time(LONG));
         let all = book.of(&name);
         let mut refusals = all.iter().filter(|seen| seen.is(Level::WARN, "warning", "/user/slow"));
         let reason = refusals.next().map(|seen| seen.get("reason"));

@@ -481,12 +481,12 @@ pub(super) fn report_of(poll: &AnyPoll<'_>, failure: &Failure) -> FailureReport 
     report.unwrap_or_else(|| FailureReport::new("a failure whose `Display` panics"))
 }
 
-/// A hook has failed, which no longer changes anything; publishes the failure.
+/// A hook has failed, which no longer changes anything; counts and publishes the failure.
 pub(super) fn report_hook_failure(poll: &AnyPoll<'_>, failure: Failure) {
     let reason = report_of(poll, &failure);
     let path = poll.shared().path.clone();
     let info = FailureInfo::new(poll.pid(), path, reason);
-    poll.shared().system().publish_failure(&info);
+    poll.shared().system().failed(&info);
     poll.drop_catching_panic(failure);
 }
 

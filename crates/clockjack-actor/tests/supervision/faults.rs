@@ -70,6 +70,7 @@ fn a_panic_or_an_error_in_the_last_hook_is_told_and_the_actor_ends() {
     root.run_until_idle();
     assert!(a.is_stopped());
     told_of(&told, "at the end");
+    assert_eq!(root.system().metrics().failures, 1, "it is counted");
     assert_well(&mut root);
 }
 

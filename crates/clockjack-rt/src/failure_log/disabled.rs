@@ -5,7 +5,12 @@ use core::fmt;
 use clockjack_actor::{ActorSystem, FailureInfo, MailboxRefusals};
 
 /// There is no bridge.
-pub(crate) fn is_bridged(_: &ActorSystem) -> bool {
+pub(crate) fn is_bridged(_: &ActorSystem, _: &FailureInfo) -> bool {
+    false
+}
+
+/// There is no bridge.
+pub(crate) fn bridges_refusals(_: &ActorSystem) -> bool {
     false
 }
 

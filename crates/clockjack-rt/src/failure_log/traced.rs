@@ -2,14 +2,25 @@
 
 use core::fmt;
 
-use clockjack_actor::{ActorSystem, FailureInfo, MailboxRefusals, SystemEvent};
+use clockjack_actor::{ActorSystem, EscalationStage, EventKinds, FailureInfo, MailboxRefusals};
 use tracing::{dispatcher, subscriber::NoSubscriber};
 
 use crate::tracing_bridge;
 
-/// Whether a bridge of the system writes all failures to the subscriber.
-pub(crate) fn is_bridged(system: &ActorSystem) -> bool {
-    !has_no_subscriber() && system.lookup::<SystemEvent>(tracing_bridge::PATH).is_ok()
+/// Whether a bridge of the system writes this failure to the subscriber.
+pub(crate) fn is_bridged(system: &ActorSystem, info: &FailureInfo) -> bool {
+    if has_no_subscriber() {
+        return false;
+    }
+    match info.stage {
+        EscalationStage::Root => tracing_bridge::is_installed(system),
+        _ => tracing_bridge::forwards(system, EventKinds::FAILURE),
+    }
+}
+
+/// Whether a bridge of the system writes reports about refused messages to the subscriber.
+pub(crate) fn bridges_refusals(system: &ActorSystem) -> bool {
+    !has_no_subscriber() && tracing_bridge::forwards(system, EventKinds::MAILBOX_REFUSALS)
 }
 
 /// Passes a failure to the subscriber. Returns false if there is none.

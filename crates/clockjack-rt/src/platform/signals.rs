@@ -17,14 +17,18 @@ pub(crate) enum SignalKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Installed {
     /// The signal has a handler.
-    Handled,
+    Handled {
+        /// Whether the process was started with this signal ignored.
+        was_ignored: bool,
+    },
     /// The process was started with this signal ignored, and the signal stays ignored.
     StaysIgnored,
 }
 
 impl Installed {
-    /// The result for a signal that the process was started with, ignored or not.
+    /// The result for a signal that is handled, unless the process was started with this signal
+    /// ignored.
     pub(crate) const fn unless_ignored(is_ignored: bool) -> Self {
-        if is_ignored { Self::StaysIgnored } else { Self::Handled }
+        if is_ignored { Self::StaysIgnored } else { Self::Handled { was_ignored: false } }
     }
 }

@@ -51,13 +51,13 @@ fn what_the_child_does() {
     let mut config = RunConfig::DEFAULT;
     match &*role {
         "short" => config.drain_timeout = Some(Duration::from_millis(20)),
-        "reloads" => config.on_hangup = Some(Box::new(on_hangup)),
+        "reloads" | "reloads, and goes on" => config.on_hangup = Some(Box::new(on_hangup)),
         _ => {}
     }
     println!("ready");
     let report = runtime.run_with(config);
     println!("ended: {} {:?}", report.termination.reason, report.signal);
-    if role == "afterwards" {
+    if matches!(&*role, "afterwards" | "reloads, and goes on") {
         println!("waits");
         std::thread::sleep(Duration::from_secs(3600));
     }
@@ -172,6 +172,22 @@ fn without_a_hook_a_hangup_does_what_it_always_does() {
     child.send(SIGHUP);
     let (status, _) = child.wait();
     assert_eq!((status.code(), status.signal()), (None, Some(1)));
+}
+
+#[test]
+fn a_hangup_that_was_ignored_at_the_start_is_ignored_again_after_the_run() {
+    let by = ["env", "--default-signal=INT,TERM", "--ignore-signal=HUP"];
+    let mut child = Process::start_by(&by, TEST, "reloads, and goes on");
+    child.read_until("ready");
+    child.wait_for_handlers(&[SIGINT, SIGTERM, SIGHUP]);
+    child.send(SIGHUP);
+    child.read_until("hangup 1");
+    child.send(SIGINT);
+    child.read_until("waits");
+    child.send(SIGHUP);
+    child.send(SIGTERM);
+    let (status, _) = child.wait();
+    assert_eq!((status.code(), status.signal()), (Some(143), None));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use child::{Process, SIGHUP, SIGINT, SIGTERM};
 use clockjack_rt::{
     RunConfig, TokioToolbox,
-    actor::{Actor, ActorSystem, Context, Failure, Next, Signal, shutdown::Phase},
+    actor::{Actor, ActorSystem, Context, Failure, Mailbox, Next, Props, Signal, shutdown::Phase},
 };
 use clockjack_time::Resolution;
 
@@ -66,6 +66,11 @@ fn what_the_child_does() {
         if role == "unsaved" {
             let save = async { Err(Failure::msg("the disk is full")) };
             system.system().on_shutdown(Phase::SERVICE_STOP, "save", save).unwrap();
+        }
+        if role == "overloaded" {
+            let props = Props::from_fn(|_, _: u32| Ok(Next::Stay)).mailbox(Mailbox::bounded(4));
+            let slow = system.spawn("slow", props).unwrap();
+            assert_eq!((0..1004).filter(|n| slow.tell(*n).is_err()).count(), 1000);
         }
         // Who has a handle can start another actor.
         let handle = (role == "fails, and is kept").then(|| system.system().clone());
@@ -169,6 +174,17 @@ fn a_handle_of_the_program_keeps_the_run_after_the_last_actor_has_failed() {
     let mut child = start("fails, and is kept");
     let err = child.read_error();
     assert!(err.contains("out of paper"), "{err}");
+    child.send(SIGTERM);
+    child.read_until("ended: SIGTERM Some(Terminate) None true");
+    assert_eq!(child.wait_for_success(), "");
+}
+
+#[test]
+fn refused_messages_are_one_line_that_names_the_worst_mailbox_while_the_program_runs() {
+    let mut child = start("overloaded");
+    let line =
+        "clockjack[t]: actor /user/slow: the mailbox was full and has refused 1000 messages\n";
+    assert_eq!(child.read_error(), line);
     child.send(SIGTERM);
     child.read_until("ended: SIGTERM Some(Terminate) None true");
     assert_eq!(child.wait_for_success(), "");

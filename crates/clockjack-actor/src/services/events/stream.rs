@@ -228,6 +228,18 @@ impl EventStream {
         Some(n_lost)
     }
 
+    /// For hosts: whether this actor receives events of any of these kinds.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn delivers_to(&self, subscriber: Pid, kinds: EventKinds) -> bool {
+        let mut is_found = false;
+        self.0.bus.visit_waiting(kinds.0, &mut Cursor::default(), |one| {
+            is_found = one.to.pid() == subscriber;
+            !is_found
+        });
+        is_found
+    }
+
     /// The number of subscribers.
     #[must_use]
     pub fn subscribers(&self) -> usize {

@@ -10,7 +10,7 @@
 //!    started before the first handler is installed, and never ends.
 //! 3. A child process that was forked without `exec` has the handler, but no signal thread, and its
 //!    end of the pair is that of its parent. There, the handler exits the child, as the signal
-//!    would without a handler.
+//!    would without a handler, or ignores the signal, if the program was started so.
 //!
 //! *Why no signal is lost*: the pair keeps what is written until the thread reads it. A write fails
 //! only if some hundred thousand signals wait.
@@ -42,12 +42,13 @@ static WRITER: Mutex<Option<UnixStream>> = Mutex::new(None);
 /// job in the background of a script: Ctrl-C is then meant for other processes of the terminal.
 pub(crate) fn install(kind: SignalKind, deliver: fn(SignalKind)) -> io::Result<Installed> {
     let number = number_of(kind);
-    let stays_ignored = kind == SignalKind::Interrupt && is_ignored(number)?;
-    if !stays_ignored {
-        let writer = writer(deliver)?;
-        register(number, writer)?;
+    let was_ignored = is_ignored(number)?;
+    if kind == SignalKind::Interrupt && was_ignored {
+        return Ok(Installed::unless_ignored(true));
     }
-    Ok(Installed::unless_ignored(stays_ignored))
+    let writer = writer(deliver)?;
+    register(number, was_ignored, writer)?;
+    Ok(Installed::Handled { was_ignored })
 }
 
 fn number_of(kind: SignalKind) -> c_int {
@@ -99,13 +100,16 @@ fn writer(deliver: fn(SignalKind)) -> io::Result<RawFd> {
     Ok(place.insert(writer).as_raw_fd())
 }
 
-fn register(number: c_int, writer: RawFd) -> io::Result<()> {
+fn register(number: c_int, was_ignored: bool, writer: RawFd) -> io::Result<()> {
     let byte = u8::try_from(number).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: no precondition.
     let owner = unsafe { libc::getpid() };
     let on_signal = move || {
         // SAFETY: no precondition; async-signal-safe (POSIX).
         if unsafe { libc::getpid() } != owner {
+            if was_ignored {
+                return;
+            }
             // SAFETY: no precondition; async-signal-safe. It runs no destructors of the parent.
             unsafe { libc::_exit(128 + number) };
         }

@@ -37,7 +37,7 @@ use tokio::time::Sleep;
 use super::{Shared, SliceGuard, TokioToolbox};
 use crate::{
     RunConfig, RuntimeConfig, RuntimeReport, failure_log::Failures, pool::current::Entered,
-    runtime::wait_for_end,
+    runtime::run::wait_for_end,
 };
 
 /// The default of [`RunConfig::drain_timeout`], as that of a runtime.
