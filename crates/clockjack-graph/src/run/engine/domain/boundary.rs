@@ -216,8 +216,15 @@ impl Domain {
         self.count_lost_before(&mut lost);
         for item in incoming.drain(..) {
             self.progress.n_fed_dropped += u64::from(item.is_fed());
-            if let Incoming::FromDomain { edge, .. } = item {
-                self.progress.undelivered.add(edge);
+            match &item {
+                Incoming::Fed { edge, .. } | Incoming::FromDomain { edge, .. } => {
+                    self.progress.undelivered.add(*edge);
+                }
+                Incoming::FedOut { component, port, .. } => {
+                    let edges = &self.shared.plan.components[*component].outputs[*port].edges;
+                    edges.iter().for_each(|edge| self.progress.undelivered.add(count(*edge)));
+                }
+                _ => {}
             }
             let Incoming::TaskEnded { origin, result, .. } = item else { continue };
             let counts = &mut self.progress.tasks_at_end;
