@@ -183,11 +183,15 @@ impl Domain {
                 self.progress.n_tasks_completed += 1;
                 self.progress.running.ended(number);
                 state.env.tasks.closed(1);
+                let node = node_of(state, &self.shared.nodes, origin.component);
+                let is_published = matches!(result, Some(Ok(Some(_))));
+                let chains = node.chains.as_mut();
+                let call = chains.map_or(0, |chains| chains.release(origin.call, is_published));
                 let lost = || Err(Failure::msg("the task panicked or was dropped"));
                 match result.unwrap_or_else(lost) {
                     Ok(None) => {}
                     Ok(Some(value)) => {
-                        let (correlation, received_ns) = (origin.correlation, origin.call);
+                        let (correlation, received_ns) = (origin.correlation, call);
                         let meta = Meta { correlation, received_ns, ..meta };
                         self.publish_for(origin.component, origin.port, value, meta);
                     }
