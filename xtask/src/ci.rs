@@ -110,6 +110,17 @@ const DEEP: &[Step] = &[
             "test --release -p clockjack-graph --test determinism -- --nocapture",
         )
     },
+    Step {
+        env: Some(("CLOCKJACK_REPEATS", "50")),
+        ..shown(
+            "no silent loss by the wall clock, fifty times",
+            "test --release -p clockjack-graph --test determinism ledger -- --nocapture",
+        )
+    },
+    shown(
+        "pictures of 2,000 components",
+        "run --profile dist -p clockjack-graph --example large_picture",
+    ),
     shown("release, dry run", "xtask release --dry-run"),
     shown("sanitizers", "xtask sanitize"),
     shown("nostd, all targets", "xtask nostd --all"),

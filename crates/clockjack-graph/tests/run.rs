@@ -21,6 +21,9 @@ mod clock;
 #[path = "run/feeds.rs"]
 mod feeds;
 
+#[path = "run/hints.rs"]
+mod hints;
+
 #[path = "run/jacobi.rs"]
 mod jacobi;
 

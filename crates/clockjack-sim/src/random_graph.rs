@@ -74,15 +74,46 @@ struct Edge {
 /// Generates the text of a random graph.
 #[must_use]
 pub fn random_graph(seed: u64) -> String {
+    text(seed, |_, _| None)
+}
+
+/// As [`random_graph`], but the last lane and some of the others have clocks of their own: by the
+/// wall clock each of them is an epoch domain with its own thread. An edge between two domains is
+/// never immediate.
+#[must_use]
+pub fn random_graph_with_clocks(seed: u64) -> String {
+    // Not from the generator of the graph, so that the rest is as without clocks.
+    text(seed, |lane, n_lanes| {
+        let drawn = mix(seed, lane as u64);
+        (lane + 1 == n_lanes || drawn.is_multiple_of(3)).then_some(1 + drawn / 3 % 3)
+    })
+}
+
+/// `clock`: the period in milliseconds of one of so many lanes, if it has a clock of its own.
+fn text(seed: u64, clock: impl Fn(usize, usize) -> Option<u64>) -> String {
     let mut rng = Rng(mix(seed, 0x6772_6170));
     let n_lanes = 2 + rng.index(4);
     let n = 5 + rng.index(16);
     let nodes = nodes(&mut rng, n, n_lanes);
-    let edges = edges(&mut rng, &nodes);
+    let mut edges = edges(&mut rng, &nodes);
+    let clock = |lane: usize| clock(lane, n_lanes);
+    for edge in &mut edges {
+        let [from, to] = [edge.from.0, edge.to.0].map(|node| nodes[node].lane);
+        let is_apart = from != to && (clock(from).is_some() || clock(to).is_some());
+        if edge.kind == "immediate" && is_apart {
+            edge.kind = "delay";
+        }
+    }
     let mut text = String::from("schema_version: 1\n");
     text.push_str("graph: { name: random, kind: internal_test }\nlanes:\n");
     for lane in 0..n_lanes {
-        add!(text, "  l{lane}: {}\n", self::lane(&mut rng));
+        let drawn = self::lane(&mut rng);
+        if let Some(period_ms) = clock(lane) {
+            let own = format!("period_ms: {period_ms}, wall_clock_enabled: true");
+            add!(text, "  l{lane}: {{ type: fixed_rate, {own} }}\n");
+        } else {
+            add!(text, "  l{lane}: {drawn}\n");
+        }
     }
     text.push_str("components:\n");
     for at in 0..n {

@@ -165,11 +165,9 @@ fn latencies(out: &mut String, plan: &Plan, report: &RunReport) {
     for edge in &plan.edges {
         let missed = report.metrics.get("runtime.channel.deadline_miss_count", &edge.id);
         if let Some(missed) = missed.filter(|missed| *missed > 0.0) {
-            let max = edge.policy.deadline_ms;
-            push_line(
-                out,
-                format_args!("edge {}: {missed} messages were read later than {max} ms", edge.id),
-            );
+            let (id, max) = (&edge.id, edge.policy.deadline_ms);
+            let were = if missed == 1.0 { "message was" } else { "messages were" };
+            push_line(out, format_args!("edge {id}: {missed} {were} read later than {max} ms"));
         }
     }
     for input in &report.silent_inputs {
@@ -281,7 +279,7 @@ fn loss(one: &Loss) -> Value {
         "cause": one.cause.name(),
         "count": one.count,
         "description": one.cause.description(),
-        "hint": one.cause.hint(),
+        "hint": one.hint(),
     })
 }
 

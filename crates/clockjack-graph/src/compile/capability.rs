@@ -2,7 +2,7 @@
 //! reports of a run, so that no field is overlooked: every field that differs from its default
 //! either has an effect or is reported to have none.
 
-use self::Requirement::{Nothing, Os, Thread, WallClock};
+use self::Requirement::{CallsTakeTime, Nothing, Os, Thread, WallClock};
 use super::plan::LaneCapabilities;
 use crate::describe::{LaneSpec, LaneType};
 
@@ -23,6 +23,9 @@ pub(crate) enum Requirement {
     Nothing,
     /// The lane follows the wall clock.
     WallClock,
+    /// Time passes in calls: the lane follows the wall clock, or the run has a model of how long
+    /// calls take.
+    CallsTakeTime,
     /// The host provides a thread for the lane.
     Thread,
     /// The operating system grants a setting of that thread.
@@ -90,11 +93,9 @@ macro_rules! fields {
 fields! {
     hz: period, Nothing;
     period_ms: fixed_rate_only, Nothing;
-    tick_budget_ms: fixed_rate_only, Nothing;
+    tick_budget_ms: fixed_rate_only, CallsTakeTime;
     wall_clock_enabled: fixed_rate_only, WallClock;
-    overrun_policy:
-        |lane| unless(has_own_epoch_domain(lane), "only a wall-clock tick can be late"),
-        WallClock;
+    overrun_policy: fixed_rate_only, CallsTakeTime;
     max_threads: pool_only, Nothing;
     queue_capacity: pool_only, Nothing;
     overflow: pool_only, Nothing;

@@ -1,6 +1,7 @@
 //! Latency budgets of chains, ages on edges, and inputs that stay silent.
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use clockjack_graph::{
     Clock, Component, ExecuteShared, Failure, GraphContext, Input, Output, Parallel, RunOptions,
@@ -273,7 +274,7 @@ fn the_result_of_a_task_continues_the_chain() {
         &["from: src, to: out, max_ms: 5"],
     );
     let time = ManualTime::start();
-    let act: Act = std::sync::Arc::new(move |cx, _, out| {
+    let act: Act = Arc::new(move |cx, _, out| {
         cx.submit_task(out, async { Ok(1.0) })?;
         Ok(())
     });
@@ -410,4 +411,47 @@ fn a_graph_without_chains_reports_none() {
     let report = report(&text, 21);
     assert_eq!((report.chains.len(), report.n_late()), (0, 0));
     assert!(report.metrics.iter().all(|one| !one.name.starts_with("runtime.chain.")));
+}
+
+#[test]
+fn the_result_of_a_task_counts_however_many_calls_there_were_meanwhile() {
+    let text = graph(
+        &[MAIN],
+        &[
+            "id: src, type: acts, execution: { lane: main }, \
+             event_sources: [{ type: timer, period_ms: 1 }]",
+            &on_message("out", "keep", "in", "main"),
+        ],
+        &["id: e, kind: immediate, from: src.out, to: out.in, \
+           policy: { mode: queue, capacity: 8 }"],
+        &["from: src, to: out, max_ms: 100"],
+    );
+    let time = ManualTime::start();
+    let delays = time.system().scheduler().jobs().delays();
+    let act: Act = Arc::new(move |cx, _, out| {
+        if cx.epoch() > 1 {
+            return Ok(cx.publish(out, 1.0)?);
+        }
+        // One result for each task of the call, and one task without.
+        for result in [Some(2.0), None, Some(3.0)] {
+            let delay = delays.delay(Duration::from_secs(3));
+            let task = async move {
+                delay.await.map_err(|_| Failure::msg("no timer"))?;
+                result.ok_or_else(|| Failure::msg("told to fail"))
+            };
+            cx.submit_task(out, task)?;
+        }
+        Ok(())
+    });
+    let types = with_acts(registry(&Seen::default()), act);
+    let text = text.replace(
+        "type: acts, execution: { lane: main }",
+        "type: acts, execution: { lane: main, on_error: continue }",
+    );
+    let options = RunOptions::run_for(Duration::from_millis(3_500)).clock(Clock::Wall);
+    let run = compile(&text, &types).start(time.system(), options).expect("it starts");
+    let report = time.block_on(run).expect("nothing fails");
+    let chain = &report.chains[0];
+    assert!(chain.samples > 3_000, "{chain}");
+    assert_eq!((chain.violations, chain.longest_ms), (2, 3_000.0), "{chain}");
 }

@@ -108,6 +108,11 @@ impl Ran {
 
 /// Runs a text by the clock of that host.
 pub(crate) fn run(text: &str, options: RunOptions, diary: Diary) -> Ran {
+    run_as_given(text, options.clock(Clock::Wall), diary)
+}
+
+/// Runs a text on that host by the clock of the options.
+pub(crate) fn run_as_given(text: &str, options: RunOptions, diary: Diary) -> Ran {
     let (mut host, clock) = ByHand::new(Resolution::MILLI);
     host.panics = Panics::GoThrough;
     // When it would sleep, its clock jumps to the next deadline.
@@ -122,7 +127,7 @@ pub(crate) fn run(text: &str, options: RunOptions, diary: Diary) -> Ran {
     });
     let file = GraphFile::parse("t.yaml", text).unwrap_or_else(|faults| panic!("{faults:#?}"));
     let graph = file.compile(&registry).unwrap_or_else(|faults| panic!("{faults:#?}"));
-    let run = graph.start(root.system(), options.clock(Clock::Wall)).expect("it starts");
+    let run = graph.start(root.system(), options).expect("it starts");
     diary.lock().unwrap().stopper = Some(run.stopper());
     let result = root.block_on(run);
     let diary = core::mem::take(&mut *diary.lock().unwrap());

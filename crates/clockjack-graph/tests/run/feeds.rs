@@ -174,7 +174,23 @@ fn what_was_fed_and_not_taken_at_the_end_is_counted() {
         running.time.settle();
         feed.publish(value).expect("there is room");
     }
-    assert_eq!(running.stop().n_fed_dropped, 2);
+    let report = running.stop();
+    assert_eq!(report.n_fed_dropped, 2);
+    // With those in the channel.
+    let lost: Vec<String> = report.losses.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lost,
+        ["edge feed:in.a: 4 messages not read when the run ended; run longer, or until idle"]
+    );
+    // At an output: for each of its edges.
+    let running = start(&fed("step"), registry, RunOptions::until_stopped().feed_max(2));
+    let feed = running.run.feed::<f64>("in.out").expect("it can be fed");
+    running.time.settle();
+    running.run.stop();
+    feed.publish(1.0).expect("the run has not seen yet that it is to end");
+    let report = running.time.block_on(running.run).expect("nothing fails");
+    let lost: Vec<String> = report.losses.iter().map(ToString::to_string).collect();
+    assert_eq!(lost, ["edge e: 1 message not read when the run ended; run longer, or until idle"]);
     let running = start(&fed("main"), registry, RunOptions::until_stopped());
     let feed = running.run.feed::<f64>("in.a").expect("it can be fed");
     feed.publish(1.0).expect("there is room");

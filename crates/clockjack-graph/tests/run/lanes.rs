@@ -13,7 +13,7 @@ use clockjack_testkit::ManualTime;
 
 use crate::{
     acts::{Act, compile, with_acts},
-    clock::{Diary, Ran, ms, run},
+    clock::{Diary, Ran, ms, run, run_as_given},
     parts::{Seen, registry},
     teller::{graph, reader, runtime, source, tell_alone, tell_by},
     threads::records,
@@ -349,5 +349,40 @@ fn what_is_due_at_the_end_of_time_never_comes_and_holds_nobody_up() {
             let report = told.result.as_ref().expect("nothing fails");
             assert_eq!((report.executions, report.elapsed_ns), (n_calls, 0), "{lane}{sources}");
         }
+    }
+}
+
+#[test]
+fn a_budget_and_a_policy_for_late_ticks_are_in_force_where_calls_take_time() {
+    let more = "tick_budget_ms: 3, overrun_policy: skip_next";
+    let simulated = |options: RunOptions| options.clock(Clock::Virtual);
+    let costs = |options: RunOptions| options.call_cost(|_, _| Duration::from_millis(4));
+    for (own_clock, options, is_in_force) in [
+        (false, simulated(RunOptions::steps(3)), false),
+        (true, simulated(RunOptions::steps(3)), false),
+        (false, simulated(costs(RunOptions::steps(3))), true),
+        (true, simulated(costs(RunOptions::steps(3))), true),
+        (false, RunOptions::steps(3).clock(Clock::Wall), true),
+        (true, RunOptions::steps(3).clock(Clock::Wall), true),
+        // As described: a lane without a clock of its own is in simulated time in a counted run.
+        (false, RunOptions::steps(3), false),
+        (true, RunOptions::steps(3), true),
+    ] {
+        let lane = format!(
+            "main: {{ type: fixed_rate, period_ms: 10, wall_clock_enabled: {own_clock}, {more} }}"
+        );
+        let case = format!("own clock: {own_clock}, {options:?}");
+        let takes_ms = [4, 4, 4].into_iter().collect();
+        let diary = Diary { takes_ms, ..Diary::default() };
+        let ran = run_as_given(&slow(&lane, ""), options, diary);
+        let lane = &ran.report().lanes[0];
+        for field in ["tick_budget_ms", "overrun_policy"] {
+            assert_eq!(lane.enforced.contains(&field), is_in_force, "{field}, {case}");
+            let why = lane.advisory.iter().find(|advice| advice.field == field);
+            let says = "the run is in simulated time without a model of how long calls take";
+            assert_eq!(why.is_some_and(|one| one.why.starts_with(says)), !is_in_force, "{case}");
+        }
+        let n_over = ran.metric("runtime.scheduler.tick_overrun_count", "main");
+        assert_eq!(n_over, if is_in_force { 3 } else { 0 }, "{case}: what the report says holds");
     }
 }

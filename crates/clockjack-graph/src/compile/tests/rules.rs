@@ -198,7 +198,6 @@ const ADVICE: &[(&str, Change)] = &[
     ("lanes.main.tick_budget_ms", |graph| graph.lanes[0].tick_budget_ms = 5),
     ("lanes.main.wall_clock_enabled", |graph| graph.lanes[0].wall_clock_enabled = true),
     ("lanes.main.overrun_policy", |graph| {
-        graph.lanes[0].lane_type = LaneType::FixedRate;
         graph.lanes[0].overrun_policy = OverrunPolicy::SkipNext;
     }),
     ("lanes.main.max_threads", |graph| graph.lanes[0].max_threads = 2),

@@ -29,17 +29,22 @@ pub(super) fn picture(seed: u64, n_nodes_max: usize) -> Picture {
     of_size(seed, n_nodes)
 }
 
-/// A random picture: lanes, subgraphs on one or several lanes, loops in and outside of subgraphs,
+/// A random picture: lanes, subgraphs on one or several lanes and inside each other, loops in and outside of subgraphs,
 /// edges of all kinds in all directions, several edges between the same components, and edges from
 /// a component to itself.
 pub(super) fn of_size(seed: u64, n_nodes: usize) -> Picture {
     let mut rng = Rng(seed);
     let n_lanes = 1 + rng.below(5);
     let n_frames = rng.below(n_nodes / 6 + 1);
+    // Every second subgraph is inside of an earlier one, so they nest several levels deep.
+    let parent =
+        |index: usize, rng: &mut Rng| (index > 0 && rng.below(2) > 0).then(|| rng.below(index));
+    let frames =
+        (0..n_frames).map(|index| frame(format!("sub{index}"), parent(index, &mut rng))).collect();
     let mut picture = Picture {
         name: format!("random {seed}"),
         lanes: (0..n_lanes).map(|index| lane(&format!("lane{index}"))).collect(),
-        frames: (0..n_frames).map(|index| frame(format!("sub{index}"), None)).collect(),
+        frames,
         nodes: Vec::new(),
         edges: Vec::new(),
         n_edges: 0,

@@ -47,6 +47,15 @@ pub(crate) struct NodeChains {
     n_calls: u64,
     /// The calls that are made now: for each its number, when it began, and an origin per chain.
     calls: Vec<u64>,
+    /// The calls whose tasks have not ended. There are at most as many as tasks.
+    held: BTreeMap<u64, HeldCall>,
+}
+
+/// A call whose tasks have not ended: their results come when the entry of the call may be gone.
+struct HeldCall {
+    n_tasks: u32,
+    ended_ns: u64,
+    origins: Vec<u64>,
 }
 
 /// The part of a component in a chain.
@@ -150,6 +159,7 @@ impl ChainTable {
             cost: self.cost.clone(),
             n_calls: 0,
             calls: Vec::new(),
+            held: BTreeMap::new(),
         })
     }
 }
@@ -237,6 +247,34 @@ impl NodeChains {
         if (n_staged > 0 || task) && origins.iter().any(|origin| *origin != NO_ORIGIN) {
             self.origins.push(call, ended_ns, origins);
         }
+    }
+
+    /// A task of this call begins.
+    pub(crate) fn hold(&mut self, call: u64) {
+        if let Some(held) = self.held.get_mut(&call) {
+            held.n_tasks += 1;
+            return;
+        }
+        let n_chains = self.chains.len();
+        self.origins.read(call, |ended_ns, origin| {
+            let origins = (0..n_chains).map(origin).collect();
+            self.held.insert(call, HeldCall { n_tasks: 1, ended_ns, origins });
+        });
+    }
+
+    /// A task of this call has ended. If its result is published, returns the number of a new call
+    /// with the same origins, which stands for the old one; else zero.
+    pub(crate) fn release(&mut self, call: u64, is_published: bool) -> u64 {
+        let Some(held) = self.held.get_mut(&call) else { return 0 };
+        held.n_tasks -= 1;
+        if is_published {
+            self.n_calls += 1;
+            self.origins.push(self.n_calls, held.ended_ns, &held.origins);
+        }
+        if held.n_tasks == 0 {
+            self.held.remove(&call);
+        }
+        if is_published { self.n_calls } else { 0 }
     }
 
     /// Values are published for the component without a call, by a feed: the chains that begin

@@ -539,6 +539,13 @@ impl Domain {
             let n_open = env.tasks.n_open() as u64;
             self.progress.async_max = self.progress.async_max.max(n_open);
         }
+        let state = Arc::get_mut(&mut self.state).expect(EXCLUSIVE);
+        for from in submitted.iter().map(|one| one.from).filter(|from| from.call > 0) {
+            let (_, region, at) = self.shared.nodes[from.component];
+            let node = &mut state.regions[region as usize].get_mut().nodes[at as usize];
+            node.chains.iter_mut().for_each(|chains| chains.hold(from.call));
+        }
+        let env = &self.state.env;
         for submitted in submitted {
             let number = self.progress.n_tasks;
             self.progress.n_tasks += 1;

@@ -21,8 +21,8 @@ use crate::lock::lock;
 /// No data of a chain: later than any time.
 pub(crate) const NO_ORIGIN: u64 = u64::MAX;
 
-/// Entries that are kept in any case: results of tasks may refer to old calls. Memory for them is
-/// allocated at the start.
+/// Entries that are kept in any case. Memory for them is allocated at the start. A task may take
+/// longer than these entries stay: its component holds the origins of its call.
 const ENTRIES_MIN: usize = 1024;
 
 /// The calls of a component on a chain: when each ended, and for each chain, when its data began.

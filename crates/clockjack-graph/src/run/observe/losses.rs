@@ -8,6 +8,8 @@
 //! published on all edges = messages that components were called with + all counts of the list
 //! ```
 
+mod hint;
+
 use core::fmt;
 use std::collections::BTreeMap;
 
@@ -88,35 +90,16 @@ impl LossCause {
         }
     }
 
-    /// How to change it.
-    #[must_use]
-    pub const fn hint(self) -> &'static str {
+    /// As [`description`](Self::description), about one message.
+    const fn description_of_one(self) -> &'static str {
         match self {
-            Self::Overwritten => "use `mode: queue` with a larger `capacity` to keep every message",
-            Self::EdgeFull => "raise `capacity`, or use `overflow: block` to slow the producer",
-            Self::Refused | Self::RefusedElsewhere => {
-                "raise `capacity` of the full edge, or use `overflow: block` to slow the producer"
-            }
-            Self::Stale => "raise `lifespan_ms`, or call the reader more often",
-            Self::MaxInflight => "raise `max_inflight`",
-            Self::PublisherFailed => "see the faults of the publisher",
-            Self::LoopDiscarded => {
-                "raise `max_iterations` of the loop, or set `partial_success: commit_outputs`"
-            }
-            Self::ReaderFailed => "see the faults of the component and its `on_error`",
-            Self::LaneFull => {
-                "raise `queue_capacity` of the lane, or make the component `reentrant` and raise \
-                 `max_threads`"
-            }
-            Self::Coalesced => "remove `coalesce` or `debounce` to get a call for every message",
-            Self::PendingFull => {
-                "slow the producer, shorten `min_interval_ms`, or raise `capacity` of the edges"
-            }
-            Self::MaxLatency => "raise `max_latency_ms`",
-            Self::NoMatch => "raise `sync_slop_ms`",
-            Self::BehindWatermark => "raise `watermark_lateness_ms`",
-            Self::NoTimestamp => "publish with a timestamp",
-            Self::RunEnded => "run longer, or until idle",
+            Self::Overwritten => "replaced by a newer one before it was read",
+            Self::Stale => "older than `lifespan_ms` when it was read",
+            Self::PublisherFailed => "discarded because the call that published it failed",
+            Self::MaxLatency => "dropped because it waited longer than `max_latency_ms`",
+            Self::BehindWatermark => "dropped because it was too far behind the watermark",
+            Self::NoTimestamp => "dropped because it had no timestamp",
+            same => same.description(),
         }
     }
 }
@@ -165,6 +148,7 @@ pub struct Loss {
     pub cause: LossCause,
     /// How many. A message to two readers counts twice.
     pub count: u64,
+    hint: &'static str,
 }
 
 impl Loss {
@@ -174,14 +158,23 @@ impl Loss {
     pub fn is_run_ended(&self) -> bool {
         self.cause == LossCause::RunEnded
     }
+
+    /// How to lose fewer messages there.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        self.hint
+    }
 }
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, cause, count } = self;
-        let noun = if *count == 1 { "message" } else { "messages" };
-        let (kind, id) = (place.kind(), place.id());
-        write!(f, "{kind} {id}: {count} {noun} {}; {}", cause.description(), cause.hint())
+        let Self { place, cause, count, hint } = self;
+        let (noun, what) = if *count == 1 {
+            ("message", cause.description_of_one())
+        } else {
+            ("messages", cause.description())
+        };
+        write!(f, "{} {}: {count} {noun} {what}; {hint}", place.kind(), place.id())
     }
 }
 
@@ -335,7 +328,12 @@ impl Losses<'_> {
                 LossPlace::Loop(plan.regions[region].id.clone())
             }
         };
-        let loss = |((at, cause), count)| Loss { place: place(at), cause, count };
+        let loss = |((at, cause), count)| Loss {
+            place: place(at),
+            cause,
+            count,
+            hint: hint::of(plan, at, cause),
+        };
         counts.into_iter().map(loss).collect()
     }
 }

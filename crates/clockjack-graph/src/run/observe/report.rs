@@ -89,7 +89,7 @@ pub struct RunReport {
     /// How many further failures were not kept.
     pub n_faults_dropped: u64,
     /// How many values that a [`Feed`](crate::Feed) accepted were not taken before the end of the
-    /// run, and were dropped.
+    /// run, and were dropped. They are in the [`losses`](Self::losses), too.
     pub n_fed_dropped: u64,
     /// The most regions that ran at the same time, as observed.
     pub overlap_max: usize,

@@ -88,7 +88,7 @@ pub(crate) fn start(
     let domain_of = wiring::domains(&plan, options.clock != Clock::Virtual && plan.n_domains > 1);
     check_chains(&plan, &domain_of, &options)?;
     let width = options.workers.unwrap_or_else(|| executor.n_workers()).max(1);
-    let mut threads = LaneThreads::make(&plan, system, options.clock)?;
+    let mut threads = LaneThreads::make(&plan, system, &options)?;
     let isolated = threads.isolated(&plan);
     let mut logs = domain_logs(&plan, &domain_of, options.commit_log.as_ref())?;
     let made = crate::bridge::subscribe(&plan, graph.sources, &options.subscriptions)?;
@@ -317,7 +317,8 @@ fn domain_logs(
     (0..n_domains).map(part_of).collect()
 }
 
-fn pace(domain: usize, options: &RunOptions) -> Pace {
+/// Which clock a domain follows.
+pub(super) fn pace(domain: usize, options: &RunOptions) -> Pace {
     let is_counted = options.steps.is_some() || options.until_idle;
     match options.clock {
         Clock::Virtual => Pace::Simulated,

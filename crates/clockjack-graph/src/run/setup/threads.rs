@@ -19,7 +19,7 @@ use clockjack_actor::{
 };
 use clockjack_exec::Handle;
 
-use super::options::Clock;
+use super::options::{Clock, RunOptions};
 use crate::{
     compile::{
         Plan, PlanLane,
@@ -27,10 +27,13 @@ use crate::{
     },
     describe::{LaneSpec, LaneType, OnPolicyError},
     diagnostic::{Code, Diagnostic},
-    run::observe::report::RunError,
+    run::{engine::domain::Pace, observe::report::RunError},
 };
 
 const SIMULATED: &str = "the run is in simulated time";
+
+const NO_COSTS: &str =
+    "the run is in simulated time without a model of how long calls take, so no tick is late";
 
 /// Which settings of a lane are in force: every given field is in one of the two lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +68,8 @@ pub(crate) struct LaneThreads {
 struct LaneGrant<'a> {
     /// It follows the clock of the system.
     keeps_wall_clock: bool,
+    /// Time passes while it calls its components.
+    calls_take_time: bool,
     /// The answers to its requests, or the reason why it made none.
     answers: Result<&'a PolicyAnswers, &'a str>,
     has_thread: bool,
@@ -76,13 +81,17 @@ impl LaneThreads {
     /// # Errors
     ///
     /// A lane requires a policy that the host does not grant.
-    pub(crate) fn make(plan: &Plan, system: &ActorSystem, clock: Clock) -> Result<Self, RunError> {
+    pub(crate) fn make(
+        plan: &Plan,
+        system: &ActorSystem,
+        options: &RunOptions,
+    ) -> Result<Self, RunError> {
         let mut made = Self {
             threads: Vec::with_capacity(plan.lanes.len()),
             reports: Vec::with_capacity(plan.lanes.len()),
         };
         for lane in &plan.lanes {
-            let (thread, report) = make(lane, system, clock)?;
+            let (thread, report) = make(lane, system, options)?;
             made.threads.push(thread);
             made.reports.push(report);
         }
@@ -107,12 +116,15 @@ impl LaneThreads {
 fn make(
     lane: &PlanLane,
     system: &ActorSystem,
-    clock: Clock,
+    options: &RunOptions,
 ) -> Result<(Option<OwnThread>, LaneReport), RunError> {
     let spec = &lane.spec;
     let (is_simulated, insists) =
-        (clock == Clock::Virtual, spec.on_policy_error == OnPolicyError::Fail);
-    let keeps_wall_clock = capability::has_own_epoch_domain(spec) && !is_simulated;
+        (options.clock == Clock::Virtual, spec.on_policy_error == OnPolicyError::Fail);
+    let has_own_clock = capability::has_own_epoch_domain(spec);
+    let keeps_wall_clock = has_own_clock && !is_simulated;
+    let calls_take_time = options.call_cost.is_some()
+        || super::start::pace(usize::from(has_own_clock), options) == Pace::System;
     let needs_thread = spec.lane_type == LaneType::IsolatedThread || keeps_wall_clock;
     if !needs_thread || lane.regions.is_empty() {
         let why = match () {
@@ -120,14 +132,16 @@ fn make(
             () if lane.regions.is_empty() => "the lane has no components",
             () => "the lane has no thread of its own",
         };
-        let grant = LaneGrant { keeps_wall_clock, answers: Err(why), has_thread: false };
+        let answers = Err(why);
+        let grant = LaneGrant { keeps_wall_clock, calls_take_time, answers, has_thread: false };
         return Ok((None, report(spec, &grant)));
     }
     let thread_policy = if is_simulated { ThreadPolicy::default() } else { thread_policy(spec) };
     match system.own_thread(name(spec), &thread_policy) {
         Ok(thread) => {
             let answers = if is_simulated { Err(SIMULATED) } else { Ok(thread.answers()) };
-            let report = report(spec, &LaneGrant { keeps_wall_clock, answers, has_thread: true });
+            let grant = LaneGrant { keeps_wall_clock, calls_take_time, answers, has_thread: true };
+            let report = report(spec, &grant);
             if insists
                 && let Some(LaneAdvice { field, why }) = first_not_granted(spec, &report)
                 && !is_simulated
@@ -143,7 +157,8 @@ fn make(
         }
         Err(error) => {
             let why = format!("the lane has no thread of its own here: {error}");
-            let grant = LaneGrant { keeps_wall_clock, answers: Err(&why), has_thread: false };
+            let answers = Err(why.as_str());
+            let grant = LaneGrant { keeps_wall_clock, calls_take_time, answers, has_thread: false };
             Ok((None, report(spec, &grant)))
         }
     }
@@ -199,6 +214,7 @@ impl LaneGrant<'_> {
         match needs {
             Requirement::Nothing => None,
             Requirement::WallClock => (!self.keeps_wall_clock).then(|| SIMULATED.into()),
+            Requirement::CallsTakeTime => (!self.calls_take_time).then(|| NO_COSTS.into()),
             Requirement::Thread => (!self.has_thread).then(without),
             Requirement::Os(wish) => match self.answers {
                 Ok(answers) => not_granted(answer_of(answers, wish)),
@@ -236,11 +252,12 @@ impl Plan {
     /// Finds out which settings a host would grant, by starting and stopping a thread per lane.
     /// What the host does not grant becomes advisory, and is reported in the diagnostics.
     pub fn try_on(&mut self, system: &ActorSystem) {
+        let options = RunOptions::until_stopped().clock(Clock::Wall);
         for lane in &mut self.lanes {
             let warned = LaneSpec { on_policy_error: OnPolicyError::Warn, ..lane.spec.clone() };
             let tried = PlanLane { spec: warned, ..lane.clone() };
             // A lane that requires nothing is never refused.
-            let Ok((_, report)) = make(&tried, system, Clock::Wall) else { continue };
+            let Ok((_, report)) = make(&tried, system, &options) else { continue };
             for (field, _) in capability::effective(&lane.spec) {
                 let advice = report.advisory.iter().find(|advice| advice.field == field);
                 let Some(LaneAdvice { why, .. }) = advice else { continue };

@@ -183,11 +183,15 @@ impl Domain {
                 self.progress.n_tasks_completed += 1;
                 self.progress.running.ended(number);
                 state.env.tasks.closed(1);
+                let node = node_of(state, &self.shared.nodes, origin.component);
+                let is_published = matches!(result, Some(Ok(Some(_))));
+                let chains = node.chains.as_mut();
+                let call = chains.map_or(0, |chains| chains.release(origin.call, is_published));
                 let lost = || Err(Failure::msg("the task panicked or was dropped"));
                 match result.unwrap_or_else(lost) {
                     Ok(None) => {}
                     Ok(Some(value)) => {
-                        let (correlation, received_ns) = (origin.correlation, origin.call);
+                        let (correlation, received_ns) = (origin.correlation, call);
                         let meta = Meta { correlation, received_ns, ..meta };
                         self.publish_for(origin.component, origin.port, value, meta);
                     }
@@ -216,8 +220,15 @@ impl Domain {
         self.count_lost_before(&mut lost);
         for item in incoming.drain(..) {
             self.progress.n_fed_dropped += u64::from(item.is_fed());
-            if let Incoming::FromDomain { edge, .. } = item {
-                self.progress.undelivered.add(edge);
+            match &item {
+                Incoming::Fed { edge, .. } | Incoming::FromDomain { edge, .. } => {
+                    self.progress.undelivered.add(*edge);
+                }
+                Incoming::FedOut { component, port, .. } => {
+                    let edges = &self.shared.plan.components[*component].outputs[*port].edges;
+                    edges.iter().for_each(|edge| self.progress.undelivered.add(count(*edge)));
+                }
+                _ => {}
             }
             let Incoming::TaskEnded { origin, result, .. } = item else { continue };
             let counts = &mut self.progress.tasks_at_end;

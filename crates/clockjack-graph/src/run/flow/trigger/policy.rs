@@ -16,9 +16,7 @@
 use super::{EventKind, Timer, Trigger, TriggerCounters, TriggerInput};
 use crate::{
     compile::plan::{PlanComponent, PlanEdge},
-    describe::{
-        ClockDomain, Condition, EdgeMode, EventSourceSpec, SourceType, TriggerSpec, TriggerType,
-    },
+    describe::{ClockDomain, Condition, EventSourceSpec, SourceType, TriggerSpec, TriggerType},
     run::flow::pending::{self, Pending},
 };
 
@@ -162,9 +160,7 @@ impl Trigger {
 /// newest one, an input that waits for the others does so, too: `all_inputs` takes the newest
 /// message of each, and so does its other name, `condition: all_inputs_ready`.
 fn newest_only<'e>(spec: &TriggerSpec, mut edges: impl Iterator<Item = &'e PlanEdge>) -> bool {
-    let is_slot = |edge: &PlanEdge| {
-        matches!(edge.policy.mode, EdgeMode::Latest | EdgeMode::Latched | EdgeMode::PreviousTick)
-    };
+    let is_slot = |edge: &PlanEdge| edge.policy.mode.is_slot();
     let waits_for_all = spec.trigger_type == TriggerType::AllInputs
         || spec.trigger_type == TriggerType::Condition
             && spec.condition == Condition::AllInputsReady;
