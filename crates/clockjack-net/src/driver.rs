@@ -315,7 +315,13 @@ impl Driver {
                     self.read_log(now, &event)
                 }
                 EngineEvent::Disconnected => self.publish(&NetEvent::Suspended),
-                EngineEvent::Reconnected => self.publish(&NetEvent::Resumed),
+                EngineEvent::Reconnected => {
+                    self.membership.reconnected(now);
+                    self.publish(&NetEvent::Resumed);
+                }
+                EngineEvent::Refused(what) => {
+                    self.publish(&NetEvent::Refused { what: what.clone() });
+                }
                 EngineEvent::Dropped(n) => self.publish(&NetEvent::Dropped { n: *n }),
                 EngineEvent::Pack(pack) => self.read_pack(cx, now, pack),
                 EngineEvent::NoResponders(to) => self.membership.no_responders(now, *to),
