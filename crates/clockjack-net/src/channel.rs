@@ -19,7 +19,7 @@ use core::{
     task::{Context, Poll, Waker},
 };
 
-use clockjack_actor::TerminationCause;
+use clockjack_actor::{ActorPath, ActorSystem, TerminationCause};
 use clockjack_sync::{Arc, spin_lock::SpinLock};
 use clockjack_wire::{PendingReply, frame::Frame};
 
@@ -46,6 +46,8 @@ pub(crate) struct Outbound {
     pub(crate) version: u16,
     /// The window of all channels to the receiver.
     pub(crate) link: Arc<OutLink>,
+    /// Reports a message of the proxy as a dead letter.
+    dead_letter: fn(&ActorSystem, &ActorPath),
     state: SpinLock<OutboundState>,
 }
 
@@ -62,6 +64,7 @@ struct OutboundState {
     /// Whether the receiver has confirmed the opening.
     is_open: bool,
     end: Option<TerminationCause>,
+    path: Option<ActorPath>,
     n_requests: u64,
     replies: BTreeMap<u64, PendingReply>,
     /// Requests that nobody waits for, until the receiver confirms that it has forgotten them.
@@ -80,9 +83,23 @@ impl Outbound {
         (peer, export, type_hash): (u64, u64, u64),
         version: u16,
         link: Arc<OutLink>,
+        dead_letter: fn(&ActorSystem, &ActorPath),
     ) -> Self {
         let state = OutboundState { limit: WINDOW_FIRST, ..OutboundState::default() };
-        Self { id, me, peer, export, type_hash, version, link, state: SpinLock::new(state) }
+        let state = SpinLock::new(state);
+        Self { id, me, peer, export, type_hash, version, link, dead_letter, state }
+    }
+
+    /// The path of the proxy, which has started.
+    pub(crate) fn set_path(&self, path: ActorPath) {
+        self.state.with(|state| state.path = Some(path));
+    }
+
+    /// Reports a message as a dead letter: its target is not reached any more.
+    pub(crate) fn unreachable(&self, system: &ActorSystem) {
+        if let Some(path) = self.state.with(|state| state.path.clone()) {
+            (self.dead_letter)(system, &path);
+        }
     }
 
     /// The number of the next message, which counts so many bytes, if the windows of the channel
@@ -327,7 +344,7 @@ mod tests {
     use crate::window::LINK_WINDOW;
 
     fn outbound() -> Outbound {
-        Outbound::new((1, 5), (2, 3, 4), 1, Arc::new(OutLink::new()))
+        Outbound::new((1, 5), (2, 3, 4), 1, Arc::new(OutLink::new()), |_, _| ())
     }
 
     proptest! {

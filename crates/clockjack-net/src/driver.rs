@@ -520,7 +520,7 @@ impl Driver {
             // The node is lost, or this one was and has joined again: the peer does not know the
             // channel under the new incarnation, and the message would count on a new link.
             self.shared.metrics.with(|metrics| metrics.unsent += 1);
-            return;
+            return channel.unreachable(&self.shared.system);
         }
         let message = Message {
             channel: channel.id,

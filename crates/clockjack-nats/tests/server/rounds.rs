@@ -10,7 +10,7 @@ use clockjack_nats::{NatsConfig, tools::Inspector};
 
 use crate::{
     gate::Gate,
-    nodes::{node, wait_for_members},
+    nodes::{node_with, wait_for_members},
     process::Server,
     stress::{StressNode, check, check_agreement},
     until,
@@ -208,11 +208,21 @@ fn faults_of_three_servers_are_survived() {
     assert!(n_places > 3, "nodes were compared at {n_places} places only");
 }
 
-/// All nodes connect again at their own pace, and none of them counts the silence of the others.
+/// The nodes connect again at their own pace, the last one later than the others, because it tries
+/// a server first that is not there. None of them counts the silence of the others.
 #[test]
 fn members_survive_outages_of_the_server_that_are_longer_than_a_silence_may_be() {
     let mut server = Server::start();
-    let nodes = ["one", "two", "three"].map(|name| node(&server, name));
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let gone = format!("nats://{}", socket.local_addr().expect("it is bound"));
+    drop(socket);
+    let nodes = ["one", "two", "three"].map(|name| {
+        let mut config = NatsConfig::new(&server.url(), "test", name);
+        if name == "three" {
+            config.urls.insert(0, gone.clone());
+        }
+        node_with(config)
+    });
     for node in &nodes {
         wait_for_members(node, 3);
     }
