@@ -61,6 +61,9 @@ struct OutboundState {
     limit: u64,
     /// The last number that the receiver has confirmed.
     received: u64,
+    /// Whether the opening was sent, or is about to be. Otherwise the channel has no credit: what
+    /// is sent before its opening is lost.
+    may_open: bool,
     /// Whether the receiver has confirmed the opening.
     is_open: bool,
     end: Option<TerminationCause>,
@@ -85,7 +88,9 @@ impl Outbound {
         link: Arc<OutLink>,
         dead_letter: fn(&ActorSystem, &ActorPath),
     ) -> Self {
-        let state = OutboundState { limit: WINDOW_FIRST, ..OutboundState::default() };
+        let may_open = link.take_open();
+        let limit = if may_open { WINDOW_FIRST } else { 0 };
+        let state = OutboundState { limit, may_open, ..OutboundState::default() };
         let state = SpinLock::new(state);
         Self { id, me, peer, export, type_hash, version, link, dead_letter, state }
     }
@@ -183,6 +188,11 @@ impl Outbound {
         }
     }
 
+    /// Whether the opening may be sent now; otherwise a [`tick`](Self::tick) sends it.
+    pub(crate) fn may_open(&self) -> bool {
+        self.state.with(|state| state.may_open)
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.state.with(|state| state.end.is_some())
     }
@@ -201,12 +211,15 @@ impl Outbound {
     /// The frame that a tick repeats, if the receiver has not confirmed something: the opening, or
     /// what was sent last, if nothing was sent since the last tick.
     pub(crate) fn tick(&self) -> Option<Frame<'static>> {
+        let has_to_open = self.state.with(|state| !state.is_open && state.end.is_none());
+        if has_to_open && self.link.take_open() {
+            self.state.with(|state| state.may_open = true);
+            return Some(self.open());
+        }
         self.state.with(|state| {
             let rests = mem::replace(&mut state.sent_at_tick, state.pushed) == state.pushed;
-            if state.end.is_some() {
+            if state.end.is_some() || !state.is_open {
                 None
-            } else if !state.is_open {
-                Some(self.open())
             } else if (rests && state.received < state.pushed) || state.sent >= state.limit {
                 Some(Frame::Query { channel: self.id, sent: state.pushed })
             } else {

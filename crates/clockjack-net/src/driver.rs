@@ -504,7 +504,9 @@ impl Driver {
         if self.membership.view.member(channel.peer).is_none() {
             return channel.end(TerminationCause::NodeLost);
         }
-        self.push(cx, channel.peer, &channel.open());
+        if channel.may_open() {
+            self.push(cx, channel.peer, &channel.open());
+        }
         self.links.add_outbound(channel);
     }
 
@@ -702,7 +704,9 @@ impl Driver {
             }
             Frame::Find { request, type_hash, name } => {
                 let export = self.local_export(type_hash, name).unwrap_or(0);
-                self.push(cx, from, &Frame::Found { request, export });
+                if export != 0 || self.links.may_answer_unknown(from, name) {
+                    self.push(cx, from, &Frame::Found { request, export });
+                }
             }
             Frame::Found { request, export } => self.finds.found(from, request, export),
             // A ping says what it has to by arriving. The others are kinds of newer nodes.
@@ -723,6 +727,10 @@ impl Driver {
     ) {
         if let Some(answer) = self.links.is_open(from, channel) {
             return self.push(cx, from, &answer);
+        }
+        if !self.links.may_open(from, moment(cx.now())) {
+            // A sender repeats an opening that is not confirmed.
+            return self.shared.metrics.with(|metrics| metrics.opens_refused += 1);
         }
         let route = match self.links.route(from, channel) {
             Ok(route) => route,
