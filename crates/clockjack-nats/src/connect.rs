@@ -15,7 +15,8 @@ use core::{
 use std::{hash::RandomState, thread};
 
 use async_nats::{
-    ConnectErrorKind, ConnectOptions, Event, ServerAddr, jetstream::context::AccountErrorKind,
+    ClientError, ConnectErrorKind, ConnectOptions, Event, ServerAddr,
+    jetstream::context::AccountErrorKind,
 };
 use clockjack_actor::{ActorSystem, shutdown::Phase};
 use clockjack_net::{
@@ -44,6 +45,12 @@ const DRAIN: Duration = Duration::from_secs(3);
 /// How often the client checks that the server is there. A server that has not answered for three
 /// such times is left.
 const PING_EVERY: Duration = Duration::from_secs(3);
+
+/// By how much the delay before an attempt to connect again grows.
+const RECONNECT_STEP: Duration = Duration::from_millis(50);
+
+/// The longest delay before an attempt to connect again.
+const RECONNECT_MAX: Duration = Duration::from_millis(500);
 
 /// Connects to the servers and makes a system a node of the cluster. The future completes when the
 /// servers were checked; [`Net::members`] and
@@ -225,13 +232,22 @@ async fn open(
     inbox: Inbox,
 ) -> Result<(async_nats::Client, Log), JoinErrorKind> {
     config.validate_cluster()?;
-    let client = reach(config, state, inbox).await?;
+    let client = reach(config, state, inbox.clone()).await?;
     let log = Log::new(client.clone(), &config.cluster, config.replicas);
     let opened = time::timeout(config.connect_timeout, async {
         check_jetstream(&log).await?;
-        log.open().await.map(drop).map_err(|error| JoinErrorKind::Log(error.to_string()))
+        log.open().await.map_err(|error| JoinErrorKind::Log(error.to_string()))?;
+        let writable = log.check_writable().await;
+        writable.map_err(|error| JoinErrorKind::Log(error.to_string()))?;
+        outgoing::check_frames(&client, &config.cluster, &config.node.name).await;
+        Ok(())
     });
-    opened.await.unwrap_or(Err(JoinErrorKind::TimedOut))?;
+    tokio::select! {
+        // The server does not answer what it refuses: the check would time out.
+        biased;
+        what = inbox.first_refused() => return Err(JoinErrorKind::Permissions(what)),
+        opened = opened => opened.unwrap_or(Err(JoinErrorKind::TimedOut))?,
+    }
     Ok((client, log))
 }
 
@@ -297,6 +313,7 @@ async fn options(
         .custom_inbox_prefix(inbox_prefix(&config.cluster, &config.node.name))
         .connection_timeout(config.connect_timeout)
         .ping_interval(PING_EVERY)
+        .reconnect_delay_callback(reconnect_delay)
         .require_tls(config.tls == Tls::Require)
         .event_callback(move |event| {
             match event {
@@ -307,6 +324,9 @@ async fn options(
                 }),
                 // The client has dropped a message of a subscription that was not read.
                 Event::SlowConsumer(_) => inbox.dropped(1),
+                // A missing permission, or credentials that were revoked.
+                Event::ServerError(error) => inbox.refused(error.to_string()),
+                Event::ClientError(error) if is_refusal(&error) => inbox.refused(error.to_string()),
                 _ => {}
             }
             core::future::ready(())
@@ -327,6 +347,21 @@ async fn options(
     })
 }
 
+/// How long a client waits before an attempt to connect again: much shorter than a member may be
+/// without a subscriber until another one removes it, because all connect again when a server is
+/// back.
+fn reconnect_delay(n_attempts: usize) -> Duration {
+    let steps = u32::try_from(n_attempts.saturating_sub(1)).unwrap_or(u32::MAX);
+    RECONNECT_STEP.saturating_mul(steps).min(RECONNECT_MAX)
+}
+
+/// Whether a server was reached and does not accept the client any more.
+fn is_refusal(error: &ClientError) -> bool {
+    let ClientError::Other(text) = error else { return false };
+    let text = text.to_lowercase();
+    text.contains("authorization") || text.contains("authentication")
+}
+
 /// Whether a version of a server is new enough. One that cannot be read is not.
 fn is_supported(version: &str) -> bool {
     let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
@@ -339,6 +374,13 @@ fn is_supported(version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_connects_again_much_sooner_than_a_member_is_removed() {
+        let longest = (0..1_000).map(reconnect_delay).max().expect("there is one");
+        assert!(6 * longest <= clockjack_net::NetConfig::new("a").evict_after, "{longest:?}");
+        assert_eq!(reconnect_delay(1), Duration::ZERO, "the first attempt is at once");
+    }
 
     #[test]
     fn versions_from_2_14_on_are_supported() {

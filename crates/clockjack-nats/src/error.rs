@@ -29,6 +29,8 @@ pub(crate) enum JoinErrorKind {
     },
     /// What the server, or this crate, has against the stream of the log.
     Log(String),
+    /// What the server refuses, in its words.
+    Permissions(String),
     Node(clockjack_net::JoinError),
     Thread(io::Error),
 }
@@ -93,6 +95,12 @@ impl JoinError {
         matches!(*self.0, JoinErrorKind::Log(_))
     }
 
+    /// The server refuses something that a node must do: a permission of its user is missing.
+    #[must_use]
+    pub fn is_permission_missing(&self) -> bool {
+        matches!(*self.0, JoinErrorKind::Permissions(_))
+    }
+
     /// The server was reached, but the system does not become a node.
     #[must_use]
     pub fn node_error(&self) -> Option<&clockjack_net::JoinError> {
@@ -142,6 +150,11 @@ impl fmt::Display for JoinError {
                  `max_payload` of the server"
             ),
             JoinErrorKind::Log(what) => write!(f, "the log cannot be used: {what}"),
+            JoinErrorKind::Permissions(what) => write!(
+                f,
+                "the server refuses what a node has to do ({what}): give its user the permissions \
+                 that `clockjack cluster permissions` prints"
+            ),
             JoinErrorKind::Node(error) => write!(f, "{error}"),
             JoinErrorKind::Thread(_) => f.write_str("the thread of the connection did not start"),
         }

@@ -5,10 +5,11 @@
 //! queue, in order. Nothing of it may be lost, so its writer waits for room. Packs are another
 //! queue: beyond its bound a pack is dropped and counted, as the channels of the node allow.
 
-use core::mem;
+use core::{mem, time::Duration};
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use clockjack_net::engine::{EngineEvent, Notify};
@@ -23,6 +24,12 @@ const PACK_BYTES_MAX: usize = 64 << 20;
 /// without bytes, which anyone with the permission may send, would have no bound.
 const PACK_OVERHEAD: usize = 64;
 
+/// The most things that the server refuses of which the node is told in [`REFUSALS_KNOWN_FOR`].
+const REFUSALS_MAX: usize = 16;
+
+/// After how long the node is told again.
+const REFUSALS_KNOWN_FOR: Duration = Duration::from_secs(60);
+
 /// See the [module](self).
 #[derive(Clone, Default)]
 pub(crate) struct Inbox(Arc<InboxShared>);
@@ -32,6 +39,8 @@ struct InboxShared {
     state: Mutex<InboxState>,
     /// The node has taken the log.
     taken: tokio::sync::Notify,
+    /// The server has refused something.
+    has_refused: tokio::sync::Notify,
 }
 
 #[derive(Default)]
@@ -40,6 +49,10 @@ struct InboxState {
     packs: VecDeque<EngineEvent>,
     pack_bytes: usize,
     n_dropped: u64,
+    /// What the server has refused, until the node takes it.
+    refused: Vec<String>,
+    /// What it has refused since a time, of which the node was told.
+    known_refusals: (Vec<String>, Option<Instant>),
     /// None until the node has connected.
     notify: Option<Notify>,
     is_notified: bool,
@@ -47,7 +60,8 @@ struct InboxState {
 
 impl InboxState {
     fn is_empty(&self) -> bool {
-        self.log.is_empty() && self.packs.is_empty() && self.n_dropped == 0
+        let has_events = !self.log.is_empty() || !self.packs.is_empty();
+        !has_events && self.n_dropped == 0 && self.refused.is_empty()
     }
 }
 
@@ -115,6 +129,33 @@ impl Inbox {
         self.change(|state| state.n_dropped += n);
     }
 
+    /// The server refuses something. The node is told once per minute, and of few things: what is
+    /// refused is tried again and again.
+    pub(crate) fn refused(&self, what: String) {
+        self.change(|state| {
+            let (known, since) = &mut state.known_refusals;
+            if since.is_none_or(|since| since.elapsed() >= REFUSALS_KNOWN_FOR) {
+                (*known, *since) = (Vec::new(), Some(Instant::now()));
+            }
+            if known.len() < REFUSALS_MAX && !known.contains(&what) {
+                known.push(what.clone());
+                state.refused.push(what);
+            }
+        });
+        self.0.has_refused.notify_one();
+    }
+
+    /// The first thing that the server refuses, of which the node is not told then.
+    pub(crate) async fn first_refused(&self) -> String {
+        loop {
+            let has_refused = self.0.has_refused.notified();
+            if let Some(what) = self.change(|state| state.refused.pop()) {
+                return what;
+            }
+            has_refused.await;
+        }
+    }
+
     /// Takes everything. What the log says comes first: a pack of a new member is from a member
     /// then.
     pub(crate) fn take(&self) -> Vec<EngineEvent> {
@@ -123,10 +164,11 @@ impl Inbox {
         state.pack_bytes = 0;
         let (log, packs) = (mem::take(&mut state.log), mem::take(&mut state.packs));
         let n_dropped = mem::take(&mut state.n_dropped);
+        let refused = mem::take(&mut state.refused).into_iter().map(EngineEvent::Refused);
         drop(state);
         self.0.taken.notify_waiters();
         let dropped = (n_dropped > 0).then_some(EngineEvent::Dropped(n_dropped));
-        log.into_iter().chain(packs).chain(dropped).collect()
+        log.into_iter().chain(packs).chain(refused).chain(dropped).collect()
     }
 }
 
@@ -157,6 +199,20 @@ mod tests {
         inbox.dropped(2);
         assert_eq!(n.load(SeqCst), 2);
         assert_eq!(inbox.take(), [EngineEvent::Dropped(2)]);
+        assert_eq!(inbox.take(), []);
+    }
+
+    #[test]
+    fn what_the_server_refuses_again_and_again_is_told_once_and_not_without_end() {
+        let inbox = Inbox::default();
+        for n in 0..100 {
+            inbox.refused("publish to a".into());
+            inbox.refused(format!("publish to {n}"));
+        }
+        let taken = inbox.take();
+        assert_eq!(taken.len(), REFUSALS_MAX);
+        assert_eq!(taken[0], EngineEvent::Refused("publish to a".into()));
+        inbox.refused("publish to a".into());
         assert_eq!(inbox.take(), []);
     }
 

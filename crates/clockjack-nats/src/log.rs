@@ -155,6 +155,19 @@ impl Log {
         Ok(written)
     }
 
+    /// Checks that the server lets this node write leases and services: an error is what it says
+    /// otherwise, if it says anything. Nothing is written, because the conditions are never true.
+    pub(crate) async fn check_writable(&self) -> Result<(), AnyError> {
+        for key in ["live.check", "reg.check.check.check.check"] {
+            let subject = format!("{}{key}", self.prefix());
+            let value = Some(Vec::new());
+            let expected = Expected::Sequence(u64::MAX);
+            let write = LogWrite { key: key.into(), value, expected, ttl: None };
+            self.publish(&subject, &write, Some(u64::MAX)).await?;
+        }
+        Ok(())
+    }
+
     async fn publish(
         &self,
         subject: &str,

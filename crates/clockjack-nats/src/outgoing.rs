@@ -239,6 +239,25 @@ impl PackSender {
     }
 }
 
+/// Checks that the server lets this node receive frames and send them: the future completes when
+/// an empty frame to itself has arrived. No incarnation has this subject.
+pub(crate) async fn check_frames(client: &async_nats::Client, cluster: &str, node: &str) {
+    let subject = node_subject(cluster, &node_token(node), 0);
+    let Ok(mut subscriber) = client.subscribe(format!("{subject}.*")).await else { return };
+    for kind in ["c", "l"] {
+        loop {
+            let _sent = client.publish(format!("{subject}.{kind}"), Vec::new().into()).await;
+            // The client has flushed the subscription, and the server may not have it yet.
+            let arrived = time::timeout(RETRY, subscriber.next()).await;
+            if arrived
+                .is_ok_and(|message| message.is_none_or(|message| message.subject.ends_with(kind)))
+            {
+                break;
+            }
+        }
+    }
+}
+
 struct AbortOnDrop(JoinHandle<()>);
 
 impl Drop for AbortOnDrop {

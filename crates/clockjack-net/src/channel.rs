@@ -19,7 +19,7 @@ use core::{
     task::{Context, Poll, Waker},
 };
 
-use clockjack_actor::TerminationCause;
+use clockjack_actor::{ActorPath, ActorSystem, TerminationCause};
 use clockjack_sync::{Arc, spin_lock::SpinLock};
 use clockjack_wire::{PendingReply, frame::Frame};
 
@@ -46,6 +46,8 @@ pub(crate) struct Outbound {
     pub(crate) version: u16,
     /// The window of all channels to the receiver.
     pub(crate) link: Arc<OutLink>,
+    /// Reports a message of the proxy as a dead letter.
+    dead_letter: fn(&ActorSystem, &ActorPath),
     state: SpinLock<OutboundState>,
 }
 
@@ -59,9 +61,13 @@ struct OutboundState {
     limit: u64,
     /// The last number that the receiver has confirmed.
     received: u64,
+    /// Whether the opening was sent, or is about to be. Otherwise the channel has no credit: what
+    /// is sent before its opening is lost.
+    may_open: bool,
     /// Whether the receiver has confirmed the opening.
     is_open: bool,
     end: Option<TerminationCause>,
+    path: Option<ActorPath>,
     n_requests: u64,
     replies: BTreeMap<u64, PendingReply>,
     /// Requests that nobody waits for, until the receiver confirms that it has forgotten them.
@@ -80,9 +86,25 @@ impl Outbound {
         (peer, export, type_hash): (u64, u64, u64),
         version: u16,
         link: Arc<OutLink>,
+        dead_letter: fn(&ActorSystem, &ActorPath),
     ) -> Self {
-        let state = OutboundState { limit: WINDOW_FIRST, ..OutboundState::default() };
-        Self { id, me, peer, export, type_hash, version, link, state: SpinLock::new(state) }
+        let may_open = link.take_open();
+        let limit = if may_open { WINDOW_FIRST } else { 0 };
+        let state = OutboundState { limit, may_open, ..OutboundState::default() };
+        let state = SpinLock::new(state);
+        Self { id, me, peer, export, type_hash, version, link, dead_letter, state }
+    }
+
+    /// The path of the proxy, which has started.
+    pub(crate) fn set_path(&self, path: ActorPath) {
+        self.state.with(|state| state.path = Some(path));
+    }
+
+    /// Reports a message as a dead letter: its target is not reached any more.
+    pub(crate) fn unreachable(&self, system: &ActorSystem) {
+        if let Some(path) = self.state.with(|state| state.path.clone()) {
+            (self.dead_letter)(system, &path);
+        }
     }
 
     /// The number of the next message, which counts so many bytes, if the windows of the channel
@@ -166,6 +188,11 @@ impl Outbound {
         }
     }
 
+    /// Whether the opening may be sent now; otherwise a [`tick`](Self::tick) sends it.
+    pub(crate) fn may_open(&self) -> bool {
+        self.state.with(|state| state.may_open)
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.state.with(|state| state.end.is_some())
     }
@@ -184,12 +211,15 @@ impl Outbound {
     /// The frame that a tick repeats, if the receiver has not confirmed something: the opening, or
     /// what was sent last, if nothing was sent since the last tick.
     pub(crate) fn tick(&self) -> Option<Frame<'static>> {
+        let has_to_open = self.state.with(|state| !state.is_open && state.end.is_none());
+        if has_to_open && self.link.take_open() {
+            self.state.with(|state| state.may_open = true);
+            return Some(self.open());
+        }
         self.state.with(|state| {
             let rests = mem::replace(&mut state.sent_at_tick, state.pushed) == state.pushed;
-            if state.end.is_some() {
+            if state.end.is_some() || !state.is_open {
                 None
-            } else if !state.is_open {
-                Some(self.open())
             } else if (rests && state.received < state.pushed) || state.sent >= state.limit {
                 Some(Frame::Query { channel: self.id, sent: state.pushed })
             } else {
@@ -327,7 +357,7 @@ mod tests {
     use crate::window::LINK_WINDOW;
 
     fn outbound() -> Outbound {
-        Outbound::new((1, 5), (2, 3, 4), 1, Arc::new(OutLink::new()))
+        Outbound::new((1, 5), (2, 3, 4), 1, Arc::new(OutLink::new()), |_, _| ())
     }
 
     proptest! {

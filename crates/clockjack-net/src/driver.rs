@@ -315,7 +315,13 @@ impl Driver {
                     self.read_log(now, &event)
                 }
                 EngineEvent::Disconnected => self.publish(&NetEvent::Suspended),
-                EngineEvent::Reconnected => self.publish(&NetEvent::Resumed),
+                EngineEvent::Reconnected => {
+                    self.membership.reconnected(now);
+                    self.publish(&NetEvent::Resumed);
+                }
+                EngineEvent::Refused(what) => {
+                    self.publish(&NetEvent::Refused { what: what.clone() });
+                }
                 EngineEvent::Dropped(n) => self.publish(&NetEvent::Dropped { n: *n }),
                 EngineEvent::Pack(pack) => self.read_pack(cx, now, pack),
                 EngineEvent::NoResponders(to) => self.membership.no_responders(now, *to),
@@ -498,7 +504,9 @@ impl Driver {
         if self.membership.view.member(channel.peer).is_none() {
             return channel.end(TerminationCause::NodeLost);
         }
-        self.push(cx, channel.peer, &channel.open());
+        if channel.may_open() {
+            self.push(cx, channel.peer, &channel.open());
+        }
         self.links.add_outbound(channel);
     }
 
@@ -514,7 +522,7 @@ impl Driver {
             // The node is lost, or this one was and has joined again: the peer does not know the
             // channel under the new incarnation, and the message would count on a new link.
             self.shared.metrics.with(|metrics| metrics.unsent += 1);
-            return;
+            return channel.unreachable(&self.shared.system);
         }
         let message = Message {
             channel: channel.id,
@@ -696,7 +704,9 @@ impl Driver {
             }
             Frame::Find { request, type_hash, name } => {
                 let export = self.local_export(type_hash, name).unwrap_or(0);
-                self.push(cx, from, &Frame::Found { request, export });
+                if export != 0 || self.links.may_answer_unknown(from, name) {
+                    self.push(cx, from, &Frame::Found { request, export });
+                }
             }
             Frame::Found { request, export } => self.finds.found(from, request, export),
             // A ping says what it has to by arriving. The others are kinds of newer nodes.
@@ -717,6 +727,10 @@ impl Driver {
     ) {
         if let Some(answer) = self.links.is_open(from, channel) {
             return self.push(cx, from, &answer);
+        }
+        if !self.links.may_open(from, moment(cx.now())) {
+            // A sender repeats an opening that is not confirmed.
+            return self.shared.metrics.with(|metrics| metrics.opens_refused += 1);
         }
         let route = match self.links.route(from, channel) {
             Ok(route) => route,

@@ -89,6 +89,8 @@ pub enum EngineEvent {
     /// The log was deleted and created again: the sequence numbers begin again, and every member
     /// is lost. A [`Snapshot`](Self::Snapshot) of the new log follows.
     LogReplaced,
+    /// The server refuses something that the node must do, in the words of the server.
+    Refused(String),
     /// So many packs and writes were dropped because a queue between the node and the server was
     /// full.
     Dropped(u64),

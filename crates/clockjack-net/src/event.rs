@@ -1,5 +1,7 @@
 //! Events of the net, for subscribers.
 
+use alloc::string::String;
+
 use crate::{Member, NodeId};
 
 /// Something that happened on the net, as this node sees it.
@@ -41,6 +43,12 @@ pub enum NetEvent {
     Suspended,
     /// The server is reached again, and the log is read again.
     Resumed,
+    /// The server refuses something that this node must do: a permission is missing, or its
+    /// credentials are not valid any more. The node may lose its lease, or not become a member.
+    Refused {
+        /// What is refused, in the words of the server. It names no payload.
+        what: String,
+    },
     /// This node has dropped packs of frames, or writes to the log, because a queue between it and
     /// the server was full. The receivers count the messages that were in the packs.
     Dropped {

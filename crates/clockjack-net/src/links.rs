@@ -1,6 +1,10 @@
 //! The links of a node: its channels to and from each other node, and its open questions.
 
-use alloc::{collections::BTreeMap, string::String, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
 use core::time::Duration;
 
 use clockjack_actor::{ActorRef, ReplyTo, TerminationCause};
@@ -13,11 +17,20 @@ use crate::{
     engine::Moment,
     error::FindErrorKind,
     receiver::{Delivery, Route},
-    window::{InLink, OutLink, cost},
+    window::{InLink, OPENS_BURST, OPENS_PER_SECOND, OutLink, cost},
 };
 
 /// The most channels that one node may have open to this one.
 pub const CHANNELS_MAX: usize = 65_536;
+
+/// The most channels that a node may open at once: more than it does, because frames of some
+/// seconds may arrive together.
+const OPENS_MAX: u64 = OPENS_BURST + 2 * OPENS_PER_SECOND;
+
+/// The most names of no export that a node gets an answer for between two ticks.
+const UNKNOWN_NAMES_MAX: usize = 64;
+
+const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
 /// How many broken rules within [`MUTED_FOR`] mute a node.
 const BROKEN_RULES_MAX: u32 = 10;
@@ -41,9 +54,38 @@ struct Link {
     inbound: BTreeMap<u64, InboundChannel>,
     sending: Option<Sending>,
     receiving: Option<Arc<InLink>>,
+    opens: OpenAllowance,
+    /// Names of no export that were answered since the last tick.
+    unknown_names: BTreeSet<String>,
     n_broken_rules: u32,
     broken_since: Moment,
     muted_until: Option<Moment>,
+}
+
+/// How many channels another node may open now.
+struct OpenAllowance {
+    left: u64,
+    since: Moment,
+}
+
+impl Default for OpenAllowance {
+    fn default() -> Self {
+        Self { left: OPENS_MAX, since: Moment::default() }
+    }
+}
+
+impl OpenAllowance {
+    fn take(&mut self, now: Moment) -> bool {
+        let elapsed = now.since(self.since).as_nanos() * u128::from(OPENS_PER_SECOND);
+        let n_new = u64::try_from(elapsed / NANOS_PER_SECOND).unwrap_or(u64::MAX);
+        if n_new > 0 {
+            self.left = self.left.saturating_add(n_new).min(OPENS_MAX);
+            self.since = now;
+        }
+        let may_open = self.left > 0;
+        self.left -= u64::from(may_open);
+        may_open
+    }
 }
 
 /// What the driver knows about the window of a link to another node.
@@ -118,6 +160,17 @@ impl Links {
             return Err(Frame::End { channel, cause: EndCause::Unknown });
         }
         Ok(Route { from, channel })
+    }
+
+    /// Whether a node may open another channel now. One that keeps to its own limit always may.
+    pub(crate) fn may_open(&mut self, from: u64, now: Moment) -> bool {
+        self.links.entry(from).or_default().opens.take(now)
+    }
+
+    /// Whether a node gets an answer that there is no export of a name: once between two ticks.
+    pub(crate) fn may_answer_unknown(&mut self, from: u64, name: &str) -> bool {
+        let known = &mut self.links.entry(from).or_default().unknown_names;
+        known.len() < UNKNOWN_NAMES_MAX && known.insert(name.into())
     }
 
     /// Adds a channel; returns the frame that confirms it.
@@ -279,7 +332,9 @@ impl Links {
         self.n_ticks += 1;
         let LinkTick { mut frames, mut blocked } = LinkTick::default();
         for (peer, link) in &mut self.links {
+            link.unknown_names.clear();
             if let Some(sending) = &mut link.sending {
+                sending.window.refill_opens();
                 frames.extend(sending.tick().map(|frame| (*peer, frame)));
                 if sending.window.tick() && !core::mem::replace(&mut sending.is_blocked, true) {
                     blocked.push(*peer);

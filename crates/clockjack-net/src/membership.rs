@@ -15,7 +15,8 @@
 //! 4. An attempt to join that was not read is repeated as another incarnation: the log may have had
 //!    the key, and ended it. The key of the attempt is removed, in case that it is there.
 //! 5. A member whose subject had no subscriber for a while is removed by the member that notices,
-//!    with the same condition as in rule 2: a renewal in between wins.
+//!    with the same condition as in rule 2: a renewal in between wins. The silence after an outage of
+//!    the server proves nothing: the others may not have connected again yet.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 use core::time::Duration;
@@ -64,6 +65,8 @@ pub(crate) struct Membership {
     read: (Option<u64>, Moment),
     /// Members whose subject has no subscriber: since when, and until when.
     silent: BTreeMap<u64, (Moment, Moment)>,
+    /// Silence counts from then on.
+    silence_from: Moment,
     pub(crate) view: LogView,
 }
 
@@ -83,6 +86,7 @@ impl Membership {
             written: Moment::default(),
             read: (None, Moment::default()),
             silent: BTreeMap::new(),
+            silence_from: Moment::default(),
             view: LogView::default(),
         }
     }
@@ -159,7 +163,7 @@ impl Membership {
 
     /// A pack found no subscriber.
     pub(crate) fn no_responders(&mut self, now: Moment, incarnation: u64) {
-        if self.view.member(incarnation).is_none() {
+        if self.view.member(incarnation).is_none() || now < self.silence_from {
             return;
         }
         let silence = self.silent.entry(incarnation).or_insert((now, now));
@@ -167,6 +171,13 @@ impl Membership {
             silence.0 = now;
         }
         silence.1 = now;
+    }
+
+    /// The server is reached again. The others have as long to reach it as one that has no
+    /// subscriber has to return.
+    pub(crate) fn reconnected(&mut self, now: Moment) {
+        self.silent.clear();
+        self.silence_from = now.after(self.config.evict_after);
     }
 
     /// A pack of a member has arrived.
@@ -395,8 +406,16 @@ mod tests {
         let removal = removals(&mut membership, 16);
         assert_eq!(removal.len(), 1);
         assert_eq!((&removal[0].value, removal[0].expected), (&None, Expected::Sequence(2)));
+        // Nor is that of others that may not have reached the server again.
+        membership.reconnected(at(17));
+        for second in 17..23 {
+            membership.no_responders(at(second), 77);
+            assert_eq!(removals(&mut membership, second), [], "second {second}");
+        }
+        membership.no_responders(at(23), 77);
+        assert_eq!(removals(&mut membership, 23).len(), 1);
         // Two failures that are far apart are no silence.
-        membership.no_responders(at(20), 77);
+        membership.no_responders(at(30), 77);
         membership.no_responders(at(60), 77);
         assert_eq!(removals(&mut membership, 60), []);
     }

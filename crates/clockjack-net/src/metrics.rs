@@ -30,6 +30,9 @@ pub struct NetMetrics {
     /// Packs that were dropped: not for this incarnation, not from a member, from a muted one, or
     /// no packs at all.
     pub packs_refused: u64,
+    /// Requests of other nodes to open a channel that were ignored, because they had opened too many
+    /// in a short time. A node that keeps to the protocol does not.
+    pub opens_refused: u64,
     /// How often a remote proxy had to wait because its target had not taken enough messages.
     /// Meanwhile its mailbox fills, and `tell` is refused as full.
     pub channel_full: u64,
@@ -85,6 +88,7 @@ impl NetMetrics {
             counter("net.lost_total", self.lost, "Messages that were lost on their way here."),
             counter("net.unsent_total", self.unsent, "Messages for nodes that were lost."),
             counter("net.packs_refused_total", self.packs_refused, "Packs that were dropped."),
+            counter("net.opens_refused_total", self.opens_refused, "Channels that were refused."),
             counter("net.window_full_total", self.channel_full, waits).labels(CHANNEL),
             counter("net.window_full_total", self.link_full, waits).labels(LINK),
             counter("net.asks_over_total", self.asks_over, "Requests that were not sent."),

@@ -13,7 +13,9 @@ use core::{
     time::Duration,
 };
 
-use clockjack_actor::{ActorRef, ActorSystem, Ask, Mailbox, Props, ServiceKey, SystemMessage};
+use clockjack_actor::{
+    ActorRef, ActorSystem, Ask, DeadLetterReason, Mailbox, Props, ServiceKey, SystemMessage,
+};
 use clockjack_sync::{Arc, spin_lock::SpinLock};
 use clockjack_wire::{Wire, frame::EXPORT_NAME_MAX};
 
@@ -207,11 +209,15 @@ impl Net {
             return Ok(proxy);
         }
         let link = link.ok_or_else(unreachable)?;
-        let channel = Arc::new(Outbound::new((id, me), key, M::VERSION, link));
+        let channel = Outbound::new((id, me), key, M::VERSION, link, |system, path| {
+            system.report_dead_letter::<M>(path, DeadLetterReason::Unreachable);
+        });
+        let channel = Arc::new(channel);
         let proxy = RemoteProxy::<M> {
             channel: channel.clone(),
             driver: self.driver.clone(),
             shared: self.shared.clone(),
+            waiting: Default::default(),
             message: PhantomData,
         };
         let name = proxy_name(&address.node, id);

@@ -35,6 +35,13 @@ pub const LINK_WINDOW: u64 = 8 << 20;
 /// After how many freed bytes the receiver grants more.
 const GRANT_EVERY: u64 = LINK_WINDOW / 8;
 
+/// How many channels a node opens to another one per second, after a first
+/// [`OPENS_BURST`].
+pub(crate) const OPENS_PER_SECOND: u64 = 64;
+
+/// How many channels a node opens to another one at once.
+pub(crate) const OPENS_BURST: u64 = 1_024;
+
 /// By how much the last message may exceed the limit.
 const EXCESS_MAX: u64 = MESSAGE_MAX as u64 + MESSAGE_OVERHEAD;
 
@@ -53,6 +60,8 @@ struct OutLinkState {
     waiters: BTreeMap<u64, Waker>,
     /// The limit at the last tick, if a proxy waited: to see whether the link has got on.
     limit_at_tick: Option<u64>,
+    /// How many channels may be opened before the next tick.
+    opens_left: u64,
 }
 
 impl OutLink {
@@ -62,7 +71,24 @@ impl OutLink {
             limit: LINK_WINDOW,
             waiters: BTreeMap::new(),
             limit_at_tick: None,
+            opens_left: OPENS_BURST,
         }))
+    }
+
+    /// Whether a channel may be opened now, or its opening be repeated: a receiver ignores more.
+    pub(crate) fn take_open(&self) -> bool {
+        self.0.with(|state| {
+            let may_open = state.opens_left > 0;
+            state.opens_left -= u64::from(may_open);
+            may_open
+        })
+    }
+
+    /// A second has passed.
+    pub(crate) fn refill_opens(&self) {
+        self.0.with(|state| {
+            state.opens_left = (state.opens_left + OPENS_PER_SECOND).min(OPENS_BURST);
+        });
     }
 
     /// Reserves the bytes of a message, if there is credit.

@@ -92,6 +92,12 @@ impl Server {
         self.child.wait().expect("it ends");
     }
 
+    /// Starts it again with another configuration file, after it was killed.
+    pub(crate) fn restart_with_config(&mut self, text: &str) {
+        fs::write(self.dir.join("server.conf"), text).expect("the settings of the server");
+        self.restart();
+    }
+
     /// Starts it again, with its data, on the same port.
     pub(crate) fn restart(&mut self) {
         self.child = spawn(&self.dir, &self.port.to_string(), &self.args);

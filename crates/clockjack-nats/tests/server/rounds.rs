@@ -10,6 +10,7 @@ use clockjack_nats::{NatsConfig, tools::Inspector};
 
 use crate::{
     gate::Gate,
+    nodes::{node_with, wait_for_members},
     process::Server,
     stress::{StressNode, check, check_agreement},
     until,
@@ -205,4 +206,41 @@ fn faults_of_three_servers_are_survived() {
     let outputs: Vec<Vec<String>> = nodes.iter().map(StressNode::lines).collect();
     let n_places = check_agreement(&outputs);
     assert!(n_places > 3, "nodes were compared at {n_places} places only");
+}
+
+/// The nodes connect again at their own pace, the last one later than the others, because it tries
+/// a server first that is not there. None of them counts the silence of the others.
+#[test]
+fn members_survive_outages_of_the_server_that_are_longer_than_a_silence_may_be() {
+    let mut server = Server::start();
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let gone = format!("nats://{}", socket.local_addr().expect("it is bound"));
+    drop(socket);
+    let nodes = ["one", "two", "three"].map(|name| {
+        let mut config = NatsConfig::new(&server.url(), "test", name);
+        if name == "three" {
+            config.urls.insert(0, gone.clone());
+        }
+        node_with(config)
+    });
+    for node in &nodes {
+        wait_for_members(node, 3);
+    }
+    let before = nodes.each_ref().map(|node| node.net.me());
+    for round in 0..rounds() {
+        for seconds in 6..10 {
+            server.kill();
+            std::thread::sleep(Duration::from_secs(seconds));
+            server.restart();
+            // Longer than a member may be without a subscriber, counted from the reconnect of the
+            // last one, and until the lease of a node that was not heard would have ended.
+            std::thread::sleep(Duration::from_secs(9));
+            let after = nodes.each_ref().map(|node| node.net.me());
+            assert_eq!(before, after, "{seconds} s in round {round}");
+        }
+    }
+    for node in &nodes {
+        wait_for_members(node, 3);
+        assert_eq!(node.net.metrics().rejoins, 0);
+    }
 }

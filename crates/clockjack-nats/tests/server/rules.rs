@@ -9,18 +9,25 @@ use std::{
 };
 
 use clockjack_nats::{
-    Auth, NatsConfig,
+    Auth, NatsConfig, join,
     tools::{Inspector, Role, Rules},
 };
-use clockjack_net::LogEntry;
+use clockjack_net::{LogEntry, NetEvent};
+use clockjack_rt::Runtime;
 
 use crate::{
     nodes::{Node, node_with, sum_of_calls, wait_for_members},
     process::Server,
+    until,
 };
 
 /// The users of one account, each with the rules of its own: a name, its cluster and its role.
 fn server_with(users: &[(&str, &str, Role)]) -> Server {
+    Server::with_config(&settings(users), &["-js"])
+}
+
+/// The settings of a server with these users.
+fn settings(users: &[(&str, &str, Role)]) -> String {
     let mut text = String::from("accounts { all { jetstream: enabled, users: [\n");
     for (user, cluster, role) in users {
         let rules = Rules::new(cluster, user, *role).expect("these are names").to_string();
@@ -35,7 +42,7 @@ fn server_with(users: &[(&str, &str, Role)]) -> Server {
         text.extend(lines);
     }
     text.push_str("]}}\n");
-    Server::with_config(&text, &["-js"])
+    text
 }
 
 fn config(server: &Server, cluster: &str, user: &str) -> NatsConfig {
@@ -166,4 +173,54 @@ fn nodes_and_observers_can_do_their_work_with_the_rules_and_nothing_else() {
     ada.is_refused("create a consumer", "$JS.API.CONSUMER.CREATE.KV_shop", "{}");
     ada.is_refused("send frames", &format!("shop.n.one.{inc}.l"), "x");
     ada.is_refused("read frames", "shop.n.>", "");
+}
+
+/// Each right of a worker, in words of its rules, that a node without it must not join.
+const NEEDED: [&str; 4] =
+    ["$KV.shop.live.*", "$KV.shop.reg.>", "shop.n.*.*.c", "_INBOX.shop.one.>"];
+
+#[test]
+fn a_node_without_a_permission_does_not_join_and_the_error_names_it() {
+    let complete = settings(&[("one", "shop", Role::Worker)]);
+    for right in NEEDED {
+        let line = format!("\"{right}\"");
+        assert!(complete.contains(&line), "{right}");
+        let server = Server::with_config(&complete.replace(&line, ""), &["-js"]);
+        let rt = Runtime::new("one").expect("it starts");
+        let joined = rt.block_on(join(rt.system(), config(&server, "shop", "one")));
+        let error = joined.expect_err("a right is missing");
+        assert!(error.is_permission_missing(), "{right}: {error:?}");
+        let subject = right.split(['*', '>']).next().expect("there is a part");
+        let text = error.to_string();
+        assert!(text.contains(subject) && text.contains("cluster permissions"), "{text}");
+    }
+}
+
+#[test]
+fn a_permission_or_credentials_that_are_revoked_are_reported() {
+    let complete = settings(&[("one", "shop", Role::Worker)]);
+    let mut server = Server::with_config(&complete, &["-js"]);
+    let one = node_with(config(&server, "shop", "one"));
+    wait_for_members(&one, 1);
+    let refused = |what: &str| {
+        until(what, || {
+            one.events.try_iter().find_map(|event| match event {
+                NetEvent::Refused { what: text } if text.to_lowercase().contains(what) => {
+                    Some(text)
+                }
+                _ => None,
+            })
+        })
+    };
+    server.kill();
+    server.restart_with_config(&complete.replace("\"$KV.shop.live.*\"", ""));
+    let text = refused("$kv.shop.live.");
+    assert!(text.contains("Permissions Violation"), "{text}");
+    server.kill();
+    server.restart_with_config(&complete.replace("of-one", "of-nobody"));
+    refused("authorization violation");
+    // It finds its way back when it is allowed again.
+    server.kill();
+    server.restart_with_config(&complete);
+    wait_for_members(&one, 1);
 }

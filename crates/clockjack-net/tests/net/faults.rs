@@ -4,7 +4,7 @@ use clockjack_actor::{DeadLetterReason, SystemMessage};
 use clockjack_macros::Wire;
 use clockjack_net::{Address, NetEvent, wire::MESSAGE_MAX};
 
-use crate::{Msg, SECOND, n_receivers, pair, watch};
+use crate::{Counter, Msg, SECOND, n_receivers, pair, watch};
 
 #[test]
 fn messages_lost_in_a_partition_are_counted_exactly() {
@@ -143,4 +143,30 @@ fn messages_for_a_lost_node_are_refused_as_soon_as_it_is_known() {
     let refused = pair.remote.tell(Msg::Add(2)).expect_err("the proxy has stopped");
     assert!(!refused.is_full());
     assert!(pair.cluster.net(1).actor(&pair.address).is_err());
+}
+
+/// More than a node opens at once: the others wait for their turn, and lose nothing.
+#[test]
+fn thousands_of_proxies_are_opened_one_after_the_other_and_lose_nothing() {
+    let pair = pair();
+    let node = pair.cluster.node(0);
+    let counters: Vec<_> = (0..2_000)
+        .map(|n| {
+            let counter = node.spawn(&format!("counter-{n}"), Counter::new(&pair.seen));
+            pair.cluster.net(0).export(&format!("counter-{n}"), &counter).expect("it runs")
+        })
+        .collect();
+    let remotes: Vec<_> =
+        counters.iter().map(|to| pair.cluster.net(1).actor(to).expect("a member")).collect();
+    for (n, remote) in (0..).zip(&remotes) {
+        remote.tell(Msg::Add(n)).expect("there is room");
+    }
+    pair.cluster.settle();
+    assert!(pair.seen.queued() >= 1_000, "{} at once", pair.seen.queued());
+    pair.cluster.advance(20 * SECOND);
+    let mut all = pair.seen.receive_n(2_000);
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..2_000));
+    let metrics = pair.cluster.net(0).metrics();
+    assert_eq!((metrics.lost, metrics.opens_refused), (0, 0));
 }

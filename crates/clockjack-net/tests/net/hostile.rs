@@ -10,7 +10,7 @@ use clockjack_net::{
 };
 use proptest::prelude::*;
 
-use crate::{Msg, Pair, SECOND, pair};
+use crate::{Msg, Pair, SECOND, n_receivers, pair};
 
 /// A pack of frames from node 1 to node 0.
 fn pack(pair: &Pair, frames: &[Frame<'_>]) -> Vec<u8> {
@@ -290,4 +290,57 @@ fn no_event_of_a_node_shows_what_a_message_contains() {
     for shown in ["hunter2", bytes.trim_matches(['[', ']'])] {
         assert!(!text.contains(shown), "{text}");
     }
+}
+
+#[test]
+fn a_peer_that_opens_channels_without_end_gets_64_per_second_after_a_first_burst() {
+    let pair = pair();
+    let export = 1;
+    let mut channel = 10;
+    let mut flood = || {
+        let opens = (0..4_000).map(|_| {
+            channel += 1;
+            Frame::Open { channel, export, type_hash: Msg::ID.hash(), version: 1 }
+        });
+        inject(&pair, pack(&pair, &opens.collect::<Vec<_>>()));
+    };
+    // The other node would close what it has not opened.
+    pair.cluster.partition(0, 1);
+    let n_before = n_receivers(&pair, 0);
+    flood();
+    let n_first = n_receivers(&pair, 0) - n_before;
+    assert!((1_000..1_200).contains(&n_first), "{n_first} channels at once");
+    let n_refused = || pair.cluster.net(0).metrics().opens_refused;
+    for second in 0..10 {
+        pair.cluster.advance(SECOND);
+        let before = n_refused();
+        flood();
+        let n_opened = 4_000 - (n_refused() - before);
+        assert!((1..=65).contains(&n_opened), "{n_opened} in second {second}");
+    }
+    check_unharmed(&pair);
+}
+
+#[test]
+fn a_name_that_no_export_has_is_answered_once_per_second() {
+    let pair = pair();
+    let find = |request| Frame::Find { request, type_hash: 7, name: "nobody" };
+    let answers = |n: u64| {
+        let before = pair.cluster.net(0).metrics().bytes_out;
+        inject(&pair, pack(&pair, &(1..=n).map(find).collect::<Vec<_>>()));
+        pair.cluster.net(0).metrics().bytes_out - before
+    };
+    let one = answers(1);
+    assert!(one > 0);
+    assert_eq!(answers(1_000), 0, "it was answered in this second");
+    pair.cluster.advance(SECOND);
+    assert!(answers(1_000) <= one);
+    // Many names are not answered without end either.
+    let names: Vec<String> = (0..1_000).map(|n| format!("nobody-{n}")).collect();
+    let finds =
+        (1..).zip(&names).map(|(request, name)| Frame::Find { request, type_hash: 7, name });
+    let before = pair.cluster.net(0).metrics().bytes_out;
+    inject(&pair, pack(&pair, &finds.collect::<Vec<_>>()));
+    assert!(pair.cluster.net(0).metrics().bytes_out - before < 64 * one);
+    check_unharmed(&pair);
 }

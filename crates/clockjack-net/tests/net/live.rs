@@ -268,6 +268,27 @@ fn a_control_message_overtakes_the_tells_that_wait_in_its_proxy() {
     assert_eq!(pair.cluster.net(0).metrics().lost, 1);
 }
 
+#[test]
+fn a_control_message_goes_before_the_message_that_waits_for_credit() {
+    let pair = pair();
+    pair.cluster.partition(0, 1);
+    for n in 0..70 {
+        pair.remote.tell(Msg::Add(n)).expect("there is room");
+    }
+    pair.cluster.settle();
+    for n in [200, 201] {
+        pair.remote.tell_control(Msg::Add(n)).expect("it runs");
+    }
+    pair.cluster.advance(SECOND);
+    assert!(!pair.remote.is_stopped());
+    pair.cluster.heal(0, 1);
+    pair.cluster.advance(5 * SECOND);
+    // The first window is lost.
+    assert_eq!(pair.seen.receive_n(8), [200, 201, 64, 65, 66, 67, 68, 69]);
+    assert_eq!(pair.cluster.net(0).metrics().lost, 64);
+    pair.cluster.node(1).expect_no_failures();
+}
+
 /// The hot path of local actors does not know of nodes: a reference to a remote proxy is one word,
 /// as every other one, and only its path shows what it is.
 #[test]

@@ -3,9 +3,12 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use clockjack_actor::{Actor, ActorRef, Context, Failure, Next, Props, Signal, TerminationCause};
+use clockjack_actor::{
+    Actor, ActorRef, Context, DeadLetterReason, Failure, Next, Props, Signal, TerminationCause,
+};
+use clockjack_testkit::TestCluster;
 
-use crate::{Msg, Pair, SECOND, pairs, watch};
+use crate::{Msg, Pair, SECOND, end_member, pair_of, pairs, watch};
 
 /// The end is reported within some seconds, and never again.
 fn check(
@@ -187,6 +190,49 @@ fn an_actor_that_has_stopped_before_is_reported_at_once() {
         let ends = watch(&pair);
         check(&pair, &ends, (TerminationCause::Stopped, false), 1);
     }
+}
+
+/// Whatever its proxy has accepted and not sent by then: what waits for credit, what the driver has
+/// not read, and what is in the mailbox of the proxy.
+#[test]
+fn messages_that_were_not_sent_when_their_node_is_lost_are_dead_letters() {
+    let mut n_unsent = 0;
+    for seed in 0..40 {
+        let pair = pair_of(TestCluster::with_seed(2, seed));
+        let (cluster, system) = (&pair.cluster, pair.cluster.node(1).system());
+        let letters = || {
+            let of = |reason| system.metrics().dead_letters(reason) as u64;
+            [of(DeadLetterReason::Unreachable), of(DeadLetterReason::Stopped)]
+        };
+        end_member(cluster, &cluster.net(0).me());
+        // The driver of node 1 reads the end, and some of these come after it.
+        let n = if seed % 2 == 0 { 10 } else { 200 };
+        for number in 0..n {
+            pair.remote.tell(Msg::Add(number)).expect("it has not heard of it");
+        }
+        cluster.settle();
+        assert!(pair.remote.is_stopped());
+        let [unreachable, stopped] = letters();
+        let unsent = cluster.net(1).metrics().unsent;
+        assert!(unsent <= unreachable, "{unsent} of {unreachable}");
+        assert_eq!(unreachable + stopped + cluster.net(1).metrics().messages_out, n, "seed {seed}");
+        n_unsent += unsent;
+    }
+    assert!(n_unsent > 0, "no message was behind the end of its node");
+}
+
+/// A window that is lost: the others wait for credit in the proxy.
+#[test]
+fn a_message_that_waits_for_credit_when_its_node_is_lost_is_a_dead_letter() {
+    let pair = pair_of(TestCluster::start(2));
+    pair.cluster.crash(0);
+    for number in 0..65 {
+        pair.remote.tell(Msg::Add(number)).expect("there is room");
+    }
+    pair.cluster.advance(10 * SECOND);
+    let metrics = pair.cluster.node(1).system().metrics();
+    assert_eq!(metrics.dead_letters(DeadLetterReason::Unreachable), 1);
+    assert_eq!(pair.cluster.net(1).metrics().messages_out, 64);
 }
 
 /// The driver of the node stops before it hears of the proxy.
