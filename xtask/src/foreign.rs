@@ -1,9 +1,11 @@
 //! `cargo xtask foreign`: checks for platforms other than the one that the checks run on.
 //!
 //! [`processors`] runs a few tests on emulated processors, [`windows`] runs the tests of the host
-//! crates in Wine, and [`macos`] compiles them for macOS. [`PLATFORMS`] says how far each platform
-//! is checked; `tidy` compares the table of the README with it.
+//! crates in Wine, and [`macos`] compiles them for macOS; [`lint`] is clippy for both.
+//! [`PLATFORMS`] says how far each platform is checked; `tidy` compares the tables of README and
+//! book with it.
 
+mod lint;
 mod macos;
 mod processors;
 mod windows;
@@ -11,7 +13,7 @@ mod windows;
 use anyhow::{Result, bail};
 use clap::Args;
 
-use self::processors::Processor;
+use self::{lint::Extent, processors::Processor};
 
 /// Options of the command.
 #[derive(Args, Debug)]
@@ -71,9 +73,8 @@ pub(crate) const PLATFORMS: [Platform; 6] = [
     platform(macos::TARGETS[1], TYPE_CHECKED, "xtask foreign --macos"),
 ];
 
-/// The packages that run on an operating system and are tested or checked for others: without
-/// tools, comparisons, and what needs an external server.
-const HOST_PACKAGES: [&str; 17] = [
+/// The packages that run on an operating system and are tested or checked for others.
+const HOST_PACKAGES: [&str; 18] = [
     "clockjack-sync",
     "clockjack-time",
     "clockjack-observe",
@@ -87,10 +88,21 @@ const HOST_PACKAGES: [&str; 17] = [
     "clockjack-embassy",
     "clockjack-graph",
     "clockjack-sim",
+    "clockjack-console",
     "clockjack-cli",
     "clockjack",
     "clockjack-scenario",
     "clockjack-own-components",
+];
+
+/// The packages that are compiled for others and not run there: what needs an external server, and
+/// examples whose tests watch processes of Linux.
+const COMPILED_PACKAGES: [&str; 5] = [
+    "clockjack-nats",
+    "clockjack-cluster",
+    "clockjack-shop",
+    "clockjack-gateway",
+    "clockjack-opentelemetry-example",
 ];
 
 /// Runs the command.
@@ -99,8 +111,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         (Some(None), _, true) => windows::run_quick(),
         (Some(Some(_)), _, true) => bail!("--quick chooses the package itself"),
         (Some(only), _, false) => windows::run(only.as_deref()),
-        (None, true, true) => macos::run(macos::Extent::Quick),
-        (None, true, false) => macos::run(macos::Extent::All),
+        (None, true, true) => macos::run(Extent::Quick),
+        (None, true, false) => macos::run(Extent::All),
         (None, false, true) => bail!("--quick is for --windows or --macos"),
         (None, false, false) => processors::run(options.processor),
     }
@@ -109,6 +121,41 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::Workspace;
+
+    /// The packages that no list has, and why.
+    const NOT_FOREIGN: &[(&str, &str)] = &[
+        ("clockjack-macros", "runs in the compiler; what it writes is compiled with its users"),
+        ("clockjack-testing", "is compiled with the tests that use it, and has none itself"),
+        ("clockjack-book", "its programs are the text of the book"),
+        ("clockjack-benches", "measures on the development machine"),
+        ("clockjack-compare", "measures on the development machine"),
+        ("clockjack-soak", "watches a process for days, on the development machine"),
+        ("xtask", "a tool of the development machine"),
+    ];
+
+    #[test]
+    fn each_package_is_checked_for_others_or_is_not_for_a_reason() {
+        let workspace = Workspace::load().expect("the tests run in the workspace");
+        let listed = HOST_PACKAGES.iter().chain(&COMPILED_PACKAGES).copied();
+        let mut known: Vec<&str> =
+            listed.chain(NOT_FOREIGN.iter().map(|(name, _)| *name)).collect();
+        let mut all: Vec<&str> = workspace.packages.iter().map(|one| &*one.name).collect();
+        known.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(known, all, "each package of the workspace is in one of the three lists");
+    }
+
+    #[test]
+    fn what_is_tested_at_the_root_is_tested_for_others() {
+        let workspace = Workspace::load().expect("the tests run in the workspace");
+        let is_known = |name: &str| {
+            HOST_PACKAGES.contains(&name) || NOT_FOREIGN.iter().any(|(other, _)| *other == name)
+        };
+        for member in workspace.default_members() {
+            assert!(is_known(&member.name), "{} is only compiled", member.name);
+        }
+    }
 
     #[test]
     fn each_emulated_processor_is_a_platform() {

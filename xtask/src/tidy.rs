@@ -69,6 +69,7 @@ const TREE_RULES: &[TreeRule] = &[
     guards::laws,
     guards::map,
     platforms::table,
+    platforms::table_of_book,
     words::house_words,
 ];
 

@@ -157,7 +157,7 @@ impl<W: io::Write> io::Write for ClosingWriter<W> {
 
 /// Creates a file that is written while the command runs, and locks it until it is closed. A file
 /// that another command is writing is left alone, and so is one about which `check` returns an
-/// error.
+/// error. On Windows nobody else can read the file either, as long as it is locked.
 pub(crate) fn create_locked(
     path: &Path,
     check: impl FnOnce() -> io::Result<()>,

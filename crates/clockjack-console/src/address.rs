@@ -1,10 +1,7 @@
 //! [`Address`]: where a console is, and the directories in which the sockets of programs are.
 
 use core::{fmt, net::SocketAddr, str::FromStr};
-use std::{
-    env,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::Token;
 
@@ -90,7 +87,7 @@ impl FromStr for Address {
 #[cfg(unix)]
 #[must_use]
 pub fn directories() -> Vec<PathBuf> {
-    let runtime = env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
     let runtime = runtime.map(|path| Path::new(&path).join("clockjack"));
     let uid = rustix::process::geteuid().as_raw();
     // Not `TMPDIR`, which may differ between the program and the one who looks at it.

@@ -1,10 +1,14 @@
 //! A program that is looked at: clients over a socket and over TCP, streams, and nobody.
 
+#[path = "console/linux.rs"]
+mod linux;
+#[path = "console/unix.rs"]
+mod unix;
+#[path = "console/windows.rs"]
+mod windows;
+
 use core::time::Duration;
-use std::{
-    path::PathBuf,
-    sync::{Arc, mpsc},
-};
+use std::sync::{Arc, mpsc};
 
 use clockjack_console::{
     Address,
@@ -219,88 +223,6 @@ fn a_graph_is_drawn_as_render_draws_it() {
     assert!(get("", token).starts_with("HTTP/1.0 400"));
     assert!(get("?name=belt", "wrong").starts_with("HTTP/1.0 401"));
 }
-
-/// The threads of this process with this name.
-#[cfg(target_os = "linux")]
-fn threads(name: &str) -> Vec<PathBuf> {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let tasks = tasks.map(|task| task.unwrap().path());
-    // A name has at most fifteen bytes.
-    let name = &name[..name.len().min(15)];
-    tasks
-        .filter(|task| {
-            std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name)
-        })
-        .collect()
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_stream_of_a_client_that_has_gone_costs_nothing_any_more() {
-    /// How often the thread has given up its processor, once it waits.
-    fn switches(task: &std::path::Path) -> u64 {
-        loop {
-            let status = std::fs::read_to_string(task.join("status")).unwrap();
-            let field = |name: &str| {
-                let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-                line.split_whitespace().nth(1).unwrap()
-            };
-            if field("State:") == "S" {
-                return field("voluntary_ctxt").parse().unwrap();
-            }
-            std::thread::yield_now();
-        }
-    }
-    // The other tests of this file have threads with these names, so this one is a process.
-    if std::env::var_os("CLOCKJACK_IDLE").is_none() {
-        let exe = std::env::current_exe().unwrap();
-        let name = "a_stream_of_a_client_that_has_gone_costs_nothing_any_more";
-        let mut child = std::process::Command::new(exe);
-        let output = child.env("CLOCKJACK_IDLE", "1").args([name, "--exact"]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-        return;
-    }
-    let (_runtime, console, client) = house();
-    let [thread] = &threads("clockjack-console")[..] else { panic!("one thread") };
-    assert!(threads("clockjack-watch").is_empty(), "nobody looks");
-    let mut stream = client.stream(&[("overview", Params::new())], 10.0).unwrap();
-    stream.next_event().unwrap();
-    assert_eq!(threads("clockjack-watch").len(), 1);
-    drop(stream);
-    while !threads("clockjack-watch").is_empty() || console.clients() > 0 {
-        std::thread::yield_now();
-    }
-    // The thread that served the client has counted it out, and may not wait for the next one yet.
-    let before = switches(thread);
-    let (_keep, never) = mpsc::channel::<()>();
-    let _waited = never.recv_timeout(Duration::from_secs(10));
-    assert_eq!(switches(thread), before, "nothing has woken the console");
-}
-
-#[cfg(unix)]
-mod unix {
-    use std::os::unix::fs::DirBuilderExt as _;
-
-    use super::*;
-
-    #[test]
-    fn a_client_on_a_socket_needs_no_token() {
-        let directory = std::env::temp_dir().join(format!("cj-console-{}", std::process::id()));
-        let _removed = std::fs::remove_dir_all(&directory);
-        std::fs::DirBuilder::new().mode(0o700).create(&directory).unwrap();
-        let runtime = Runtime::new("house").unwrap();
-        let at = Bind::SocketAt(directory.join("house.sock"));
-        let console = Console::of(&runtime).bind(at.clone()).open().unwrap();
-        let client = Client::connect(console.address()).unwrap();
-        assert_eq!(client.hello().auth, Auth::Peer);
-        let second = Console::of(&runtime).bind(at).open().unwrap_err();
-        assert!(second.is_in_use(), "{second}");
-        drop(console);
-        assert!(Client::connect(client.address()).is_err());
-        std::fs::remove_dir(directory).unwrap();
-    }
-}
-
 #[test]
 fn paths_are_shown_as_the_program_wants() {
     use clockjack_rt::actor::{Actor, ActorPath, Next};

@@ -21,7 +21,9 @@
 //!    and counted; with `panic = "abort"` it aborts the program.
 //! 6. After [`shutdown`](BlockingPool::shutdown) nothing is admitted, and queued closures are
 //!    dropped. A running closure cannot be stopped: the shutdown waits for it, and abandons it
-//!    after the deadline.
+//!    after the deadline. It waits as well until a thread that is being started has found the pool
+//!    closed and has exited; not so where no thread can start before the caller returns, in the
+//!    destructor of a thread-local variable on Windows. Such a thread exits later, without work.
 //!
 //! *Why no closure waits for a thread that never comes*: a submission that starts a thread is
 //! queued only if the start succeeded or if another thread is live; otherwise it is refused. A
@@ -205,7 +207,10 @@ impl BlockingPool {
         state.count_dropped(n_dropped, n_panicked);
         let rest = timeout.saturating_sub(start.elapsed());
         let n_own = usize::from(self.shared.is_own_thread());
-        let has_others = |state: &mut State| state.n_threads() > n_own;
+        // Rule 6.
+        let n_waited_for =
+            if thread::check_can_wait().is_ok() { State::n_threads } else { State::n_live };
+        let has_others = |state: &mut State| n_waited_for(state) > n_own;
         let (state, _) = self
             .shared
             .thread_exited

@@ -1,12 +1,14 @@
-//! Requests to stop from outside the program: SIGINT (Ctrl-C) and SIGTERM; and SIGHUP.
+//! Requests to stop from outside the program: SIGINT (Ctrl-C) and SIGTERM, or the console events of
+//! Windows; and SIGHUP.
 //!
 //! [`Runtime::run`](crate::Runtime::run) listens by itself. A program with another main loop, or an
 //! actor system on another host, uses a [`SignalListener`].
 //!
 //! # How it works
 //!
-//! The first listener installs handlers for the whole program, which are never removed. A thread,
-//! `cj-signals`, receives the signals and notifies all listeners.
+//! The first listener installs handlers for the whole program, which are never removed. A thread
+//! receives the signals and notifies all listeners: `cj-signals`, or on Windows one that the system
+//! starts for each event.
 //!
 //! | signal | listeners | effect |
 //! |---|---|---|
@@ -23,9 +25,12 @@
 //!   `tokio`, is called as well. A handler that is installed later in another way replaces these.
 //! * A child that is forked without `exec` exits by the signals, as it would without handlers.
 //! * Windows has console events instead. Ctrl-C and Ctrl-Break are what SIGINT is; that the console
-//!   is closed, that the user logs off and that the system shuts down are what SIGTERM is. After
-//!   the last three, Windows ends the process when its own time-out is over, whatever the drain
-//!   time-out is: 5 seconds for a closed console. There is no SIGHUP. Other systems have neither.
+//!   is closed and that the system shuts down are what SIGTERM is. After the last two, Windows ends
+//!   the process when its own time-out is over, whatever the drain time-out is: 5 seconds for a
+//!   closed console. That a user logs off is left to Windows, which ends the programs of that
+//!   session, and no service. There is no SIGHUP. Other systems have neither.
+//! * A program that Windows has started as the head of a new process group ignores Ctrl-C, without
+//!   a warning: nothing says so to the program. Ctrl-Break reaches it.
 
 use core::{
     fmt,
@@ -54,8 +59,8 @@ use crate::{
 pub enum StopSignal {
     /// SIGINT: Ctrl-C on a terminal. On Windows also Ctrl-Break.
     Interrupt,
-    /// SIGTERM: `kill`, service managers, container runtimes. On Windows: the console is closed,
-    /// the user logs off, or the system shuts down.
+    /// SIGTERM: `kill`, service managers, container runtimes. On Windows: the console is closed, or
+    /// the system shuts down.
     Terminate,
 }
 

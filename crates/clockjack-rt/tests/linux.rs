@@ -9,6 +9,8 @@ mod dispatchers;
 mod eventually;
 #[path = "linux/idle_pool.rs"]
 mod idle_pool;
+#[path = "linux/ignored_on_one_thread.rs"]
+mod ignored_on_one_thread;
 #[path = "support/in_time.rs"]
 mod in_time;
 #[path = "linux/inversion.rs"]
@@ -17,7 +19,7 @@ mod inversion;
 mod pins;
 #[path = "linux/signals.rs"]
 mod signals;
-#[path = "linux/signals_on_one_thread.rs"]
+#[path = "support/signals_on_one_thread.rs"]
 mod signals_on_one_thread;
 #[path = "support/switches.rs"]
 mod switches;

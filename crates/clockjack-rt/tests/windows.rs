@@ -1,7 +1,14 @@
 //! What is specific to Windows: events of the console, and the lock of the loader.
 #![cfg(all(windows, not(loom)))]
 
+#[path = "windows/child.rs"]
+mod child;
 #[path = "windows/console.rs"]
 mod console;
 #[path = "windows/loader.rs"]
 mod loader;
+#[path = "support/signals_on_one_thread.rs"]
+mod signals_on_one_thread;
+#[cfg(feature = "tokio")]
+#[path = "windows/tokio_run.rs"]
+mod tokio_run;

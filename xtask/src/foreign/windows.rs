@@ -1,9 +1,10 @@
 //! `cargo xtask foreign --windows [CRATE]`: the tests of the host crates, built for Windows with
 //! Debian's compiler and mingw, and run in Wine.
 //!
-//! Each test binary runs by itself with a time limit. What is compiled for Linux alone is listed
-//! with the first sentence of its file. The tests of [`COMPARED`] hold what they get against texts
-//! that were recorded on Linux, and must have run; [`commit_logs`] compares with Linux itself.
+//! Clippy looks at the same code. Each test binary runs by itself with a time limit. What is
+//! compiled for Linux alone is listed with the first sentence of its file. The tests of
+//! [`COMPARED`] hold what they get against texts that were recorded on Linux, and must have run;
+//! [`commit_logs`] compares with Linux itself.
 //!
 //! Wine 8 has no `bcryptprimitives.dll`, which std takes its random numbers from: [`RANDOM`] is
 //! compiled and placed next to the programs. Wine shows what a program does with the interface of
@@ -19,7 +20,10 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::HOST_PACKAGES;
+use super::{
+    HOST_PACKAGES,
+    lint::{self, Extent},
+};
 use crate::{
     console::{Line, Steps},
     libtest::{self, Outcome},
@@ -74,6 +78,13 @@ const COMPARED: &[(&str, &str, &str)] = &[
     ("clockjack-graph", "examples", "every_example_does_what_its_golden_text_says"),
     ("clockjack-own-components", "heater", "the_commit_log_is_the_same_on_every_machine"),
     ("clockjack", "examples", "every_example_says_what_its_golden_text_says"),
+];
+
+/// Tests that Windows has under the same names: the file that is not compiled for it, and the file
+/// that is. The others of the first file are about Unix.
+const TWINS: &[(&str, &str)] = &[
+    ("crates/clockjack-rt/tests/linux/signals.rs", "crates/clockjack-rt/tests/windows/console.rs"),
+    ("crates/clockjack-rt/tests/tokio/linux.rs", "crates/clockjack-rt/tests/windows/tokio_run.rs"),
 ];
 
 /// Where the programs are, and what Wine needs.
@@ -153,19 +164,26 @@ impl Drop for Wine<'_> {
 
 /// Runs the quick form of the command.
 pub(super) fn run_quick() -> Result<()> {
-    run(Some(QUICK))
+    run_packages(Some(QUICK), false)
 }
 
 /// Runs the command for one package, or for all.
 pub(super) fn run(only: Option<&str>) -> Result<()> {
+    run_packages(only, true)
+}
+
+fn run_packages(only: Option<&str>, is_linted: bool) -> Result<()> {
     let workspace = Workspace::load()?;
     let names = HOST_PACKAGES.iter().filter(|name| only.is_none_or(|only| only == **name));
     let packages: Vec<&Package> = names.filter_map(|name| workspace.package(name)).collect();
     ensure!(!packages.is_empty(), "no package {only:?}: one of {}", HOST_PACKAGES.join(", "));
     let has_command = packages.iter().any(|package| package.name == commit_logs::PACKAGE);
     let places = Places::new(&workspace);
-    let mut steps = Steps::new("foreign", 4 + packages.len() + usize::from(has_command));
-    if !steps.step("toolchain with a std to build", tool::ensure_debian_rust) {
+    let n_steps = 4 + packages.len() + usize::from(has_command) + 2 * usize::from(is_linted);
+    let mut steps = Steps::new("foreign", n_steps);
+    let is_ready = steps.step("toolchain with a std to build", tool::ensure_debian_rust)
+        && (!is_linted || steps.step("clippy of the same toolchain", lint::ensure));
+    if !is_ready {
         return steps.finish();
     }
     let mut wine = None;
@@ -201,6 +219,12 @@ pub(super) fn run(only: Option<&str>) -> Result<()> {
         });
     }
     drop(wine);
+    if is_linted {
+        steps.step(&format!("clippy for {TARGET}"), |line| {
+            let names: Vec<&str> = packages.iter().map(|package| &*package.name).collect();
+            lint::run(&workspace, TARGET, &names, Extent::All, line)
+        });
+    }
     steps.step("not compiled for Windows", |line| list_skipped(&packages, &places.root, line));
     steps.finish()
 }
@@ -293,7 +317,12 @@ fn list_skipped(packages: &[&Package], root: &Path, line: &Line) -> Result<Strin
     for package in packages {
         tidy::collect(root, package.dir(), &mut sources)?;
     }
-    let files: Vec<(usize, String)> = sources.iter().filter_map(only_elsewhere).collect();
+    let twin_of = |source: &Source| {
+        let (_, twin) = TWINS.iter().find(|(file, _)| *file == source.path)?;
+        sources.iter().find(|other| other.path == *twin)
+    };
+    let listed = |source: &Source| only_elsewhere(source, twin_of(source));
+    let files: Vec<(usize, String)> = sources.iter().filter_map(listed).collect();
     files.iter().for_each(|(_, text)| line.say(text));
     let is_chosen = |name: &str| packages.iter().any(|package| package.name == name);
     let by_name: Vec<_> = SKIPPED.iter().filter(|(package, ..)| is_chosen(package)).collect();
@@ -304,24 +333,41 @@ fn list_skipped(packages: &[&Package], root: &Path, line: &Line) -> Result<Strin
     Ok(format!("{n_tests} tests in {} files, {} by name", files.len(), by_name.len()))
 }
 
-/// A file with tests about Linux or Unix alone: the number of its tests; its path with that number
-/// and its first sentence. Such a file says so itself, or its name or that of its folder says so.
-fn only_elsewhere(source: &Source) -> Option<(usize, String)> {
+/// A file with tests about Linux or Unix alone: the number of its tests that `twin` does not have;
+/// its path with that number and its first sentence. Such a file says so itself, or its name or
+/// that of its folder says so.
+fn only_elsewhere(source: &Source, twin: Option<&Source>) -> Option<(usize, String)> {
     let is_limited = |line: &str| {
-        line.starts_with("#![cfg(") && ["unix", "target_os"].iter().any(|word| line.contains(word))
+        line.starts_with("#![cfg(")
+            && ["unix", "target_os"].iter().any(|word| line.contains(word))
+            && !line.contains("windows")
     };
     let names = Path::new(&source.path).with_extension("");
     let is_named = names.iter().any(|name| ["linux", "unix", "macos"].iter().any(|os| name == *os));
-    let n_tests = source.text.lines().filter(|line| line.trim() == "#[test]").count();
-    if n_tests == 0 || !(is_named || source.text.lines().any(is_limited)) {
+    if !(is_named || source.text.lines().any(is_limited)) {
+        return None;
+    }
+    let there: Vec<&str> = twin.map(|twin| names_of_tests(&twin.text)).unwrap_or_default();
+    let mut tests = names_of_tests(&source.text);
+    tests.retain(|name| !there.contains(name));
+    let n_tests = tests.len();
+    if n_tests == 0 {
         return None;
     }
     let opening = source.text.lines().map_while(|line| line.strip_prefix("//!"));
     let opening = opening.map(str::trim).collect::<Vec<_>>().join(" ");
-    let sentence = opening.split(". ").next().unwrap_or_default();
-    let tests = if n_tests == 1 { "test" } else { "tests" };
-    let text = format!("{}: {n_tests} {tests}: {}", source.path, sentence.trim_end_matches('.'));
-    Some((n_tests, text))
+    let sentence = opening.split(". ").next().unwrap_or_default().trim_end_matches('.');
+    let word = if n_tests == 1 { "test" } else { "tests" };
+    let text = format!("{}: {n_tests} {word}: {sentence}", source.path);
+    let Some(twin) = twin else { return Some((n_tests, text)) };
+    Some((n_tests, format!("{text}; only {}, the others are in {}", tests.join(", "), twin.path)))
+}
+
+/// The functions that are tests.
+fn names_of_tests(text: &str) -> Vec<&str> {
+    let after = text.split("#[test]\n").skip(1);
+    let named = after.filter_map(|test| test.split_once("fn ")?.1.split('(').next());
+    named.collect()
 }
 
 #[cfg(test)]
@@ -330,19 +376,42 @@ mod tests {
 
     #[test]
     fn a_file_about_linux_alone_is_listed_with_its_tests_and_its_first_sentence() {
-        let listed = |path: &str, text: &str| only_elsewhere(&Source::new(path, text));
+        let listed = |path: &str, text: &str| only_elsewhere(&Source::new(path, text), None);
         let linux = "//! What only Linux shows:\n//! signals. More.\n\
-                     #![cfg(target_os = \"linux\")]\n#[test]\n";
+                     #![cfg(target_os = \"linux\")]\n#[test]\nfn a() {}\n";
         let what = "a/tests/b.rs: 1 test: What only Linux shows: signals".to_owned();
         assert_eq!(listed("a/tests/b.rs", linux), Some((1, what)));
-        let chosen = "//! Affinity.\nmod tests {\n    #[test]\n    #[test]\n";
+        let chosen = "//! Affinity.\nmod tests {\n    #[test]\n    fn a() {}\n    \
+                      #[test]\n    #[should_panic]\n    fn b() {}\n";
         let what = "a/src/thread/linux.rs: 2 tests: Affinity".to_owned();
         assert_eq!(listed("a/src/thread/linux.rs", chosen), Some((2, what)));
         assert!(listed("a/tests/linux/pins.rs", chosen).is_some());
         let without_tests = "//! Affinity.\n#![cfg(unix)]\n";
         assert_eq!(listed("a/src/thread/linux.rs", without_tests), None);
-        let not_loom = "//! Everywhere.\n#![cfg(not(loom))]\n#[test]\n";
+        let not_loom = "//! Everywhere.\n#![cfg(not(loom))]\n#[test]\nfn a() {}\n";
         assert_eq!(listed("a/tests/b.rs", not_loom), None);
+        let both = "//! Both.\n#![cfg(any(target_os = \"linux\", windows))]\n#[test]\nfn a() {}\n";
+        assert_eq!(listed("a/tests/b.rs", both), None);
+    }
+
+    #[test]
+    fn a_test_with_a_twin_of_the_same_name_is_not_listed() {
+        let source = |path: &str, tests: &[&str]| {
+            let tests: Vec<_> =
+                tests.iter().map(|name| format!("#[test]\nfn {name}() {{}}\n")).collect();
+            Source::new(path, &format!("//! Signals.\n{}", tests.concat()))
+        };
+        let linux = source("a/tests/linux.rs", &["stops", "forks"]);
+        let twin = source("a/tests/windows.rs", &["stops"]);
+        let text = "a/tests/linux.rs: 1 test: Signals; only forks, the others are in \
+                    a/tests/windows.rs";
+        assert_eq!(only_elsewhere(&linux, Some(&twin)), Some((1, text.to_owned())));
+        let both = source("a/tests/windows.rs", &["forks", "stops"]);
+        assert_eq!(only_elsewhere(&linux, Some(&both)), None);
+        let root = crate::workspace::root().expect("the tests run in the workspace");
+        for (file, twin) in TWINS {
+            assert!(root.join(file).is_file() && root.join(twin).is_file(), "{file}, {twin}");
+        }
     }
 
     #[test]

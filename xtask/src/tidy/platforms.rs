@@ -1,4 +1,4 @@
-//! A rule about the README: its table of platforms is what the checks do.
+//! A rule about README and book: their tables of platforms are what the checks do.
 
 use super::{Fault, source::Source};
 use crate::{
@@ -8,6 +8,7 @@ use crate::{
 
 const README: &str = "README.md";
 const HEADING: &str = "## Platforms";
+const CHAPTER: &str = "book/src/platforms.md";
 
 /// The table has one row for each platform that is checked, with the level, the command, and the
 /// list that runs the command; it has no other row.
@@ -43,6 +44,39 @@ pub(super) fn table(sources: &[Source]) -> Vec<Fault> {
     }
     for missing in PLATFORMS.iter().filter(|one| !found.contains(&one.target)) {
         faults.push(readme.fault(begin, format!("the platform {} has no row", missing.target)));
+    }
+    faults
+}
+
+/// The table of the book has each platform in one row: its target in the second cell, and its level
+/// at the beginning of the third, which may go on after a colon. A row may have more targets of one
+/// level; one without a target is about something else.
+pub(super) fn table_of_book(sources: &[Source]) -> Vec<Fault> {
+    let Some(chapter) = sources.iter().find(|source| source.path == CHAPTER) else {
+        return Vec::new();
+    };
+    let (mut faults, mut found, mut at) = (Vec::new(), Vec::new(), 0);
+    let end = chapter.text.find("\n## ").unwrap_or(chapter.text.len());
+    for line in chapter.text[..end].split_inclusive('\n') {
+        let here = at;
+        at += line.len();
+        let cells: Vec<&str> = line.trim().split('|').map(str::trim).collect();
+        let ["", _, targets, level, ""] = cells[..] else { continue };
+        let level = level.split(':').next().unwrap_or_default();
+        for target in targets.split('`').skip(1).step_by(2) {
+            let Some(platform) = PLATFORMS.iter().find(|one| one.target == target) else {
+                faults.push(chapter.fault(here, format!("nothing checks `{target}`: remove it")));
+                continue;
+            };
+            found.push(platform.target);
+            if level != platform.level {
+                let what = format!("the level of `{target}` is: {}", platform.level);
+                faults.push(chapter.fault(here, what));
+            }
+        }
+    }
+    for missing in PLATFORMS.iter().filter(|one| !found.contains(&one.target)) {
+        faults.push(chapter.fault(0, format!("the platform {} has no row", missing.target)));
     }
     faults
 }
@@ -115,6 +149,35 @@ mod tests {
         let row = "| run in an emulator | `cargo xtask foreign --windows`, in `deep`; with \
                    `--quick` in `ci` |";
         check(&better, &[row]);
+    }
+
+    #[test]
+    fn the_book_has_each_platform_with_its_level() {
+        let row = |platform: &Platform| {
+            format!("| A | `{}` | {}: some |\n", platform.target, platform.level)
+        };
+        let rows: Vec<String> = PLATFORMS.iter().map(row).collect();
+        let check = |rows: &[String], expected: &[&str]| {
+            let text = format!("# P\n\n| a | b | c |\n|---|---|---|\n{}\n## More\n", rows.concat());
+            let faults = table_of_book(&[Source::new(CHAPTER, &text)]);
+            assert_eq!(faults.len(), expected.len(), "{faults:?}");
+            for (fault, words) in faults.iter().zip(expected) {
+                assert!(fault.what.contains(words), "{fault}");
+            }
+        };
+        check(&rows, &[]);
+        let [a, b] = [&PLATFORMS[4], &PLATFORMS[5]].map(|one| one.target);
+        let mut joined = rows[..4].to_vec();
+        joined.push(format!(
+            "| A | `{a}`, `{b}` | type-checked |\n| chips | see there | emulated |\n"
+        ));
+        check(&joined, &[]);
+        check(&rows[1..], &["x86_64-unknown-linux-gnu has no row"]);
+        let mut better = rows.clone();
+        better[3] = better[3].replace("run in an emulator", "tested");
+        better.push("| B | `vax-unknown-netbsd` | tested |\n".to_owned());
+        check(&better, &["is: run in an emulator", "nothing checks `vax-unknown-netbsd`"]);
+        assert!(table_of_book(&[Source::new("a.md", "# A\n")]).is_empty());
     }
 
     #[test]

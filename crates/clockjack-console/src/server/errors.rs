@@ -1,7 +1,9 @@
 //! [`OpenError`].
 
 use core::{error::Error, fmt};
-use std::{io, path::Path};
+use std::io;
+#[cfg(unix)]
+use std::path::Path;
 
 /// The console could not be opened.
 #[derive(Debug)]
@@ -15,6 +17,7 @@ pub struct OpenError {
 enum Kind {
     InUse,
     NoDirectory,
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no sockets here"))]
     Insecure,
     Other,
 }
@@ -45,7 +48,8 @@ impl OpenError {
     /// `cfg(not(unix))`.
     #[cfg_attr(unix, expect(dead_code, reason = "there are sockets here"))]
     pub(super) fn no_sockets() -> Self {
-        Self::new(Kind::NoDirectory, "there are no unix sockets here; use `Bind::Loopback`")
+        let what = "there are no unix sockets on this system: bind it to `Bind::Loopback(0)`";
+        Self::new(Kind::NoDirectory, what)
     }
 }
 

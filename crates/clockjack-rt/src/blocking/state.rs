@@ -202,6 +202,11 @@ impl State {
         self.reserved + self.queue.len() + self.running
     }
 
+    /// The number of threads that have started.
+    pub(super) const fn n_live(&self) -> usize {
+        self.live
+    }
+
     /// The number of threads, including those that are being started.
     pub(super) const fn n_threads(&self) -> usize {
         self.live + self.starting

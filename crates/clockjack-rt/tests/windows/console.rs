@@ -1,40 +1,20 @@
-//! Console events end a runtime, as signals do on Unix. In a process of its own, since an event is
-//! for a whole program.
-#![expect(unsafe_code, reason = "std has no call that sends a console event")]
+//! Console events end a runtime that runs, and the second one the program, as signals do on Unix.
+//! In processes of their own, since an event is for a whole program.
 
-use core::{ffi::c_int, iter, time::Duration};
-use std::{
-    io::{self, BufRead as _, BufReader, Write as _},
-    os::windows::process::CommandExt as _,
-    process::{Child, Command, Stdio},
-    sync::mpsc,
-    thread,
-};
+use core::time::Duration;
+use std::thread;
 
 use clockjack_rt::{
     RunConfig, Runtime,
     actor::{Actor, Context, Failure, Next, Signal},
-    signals::{SignalConfig, SignalListener},
 };
 
-/// Far beyond what a loaded machine needs.
-const LONG: Duration = Duration::from_secs(60);
+use crate::child::{self, CTRL_BREAK, LOGOFF, Process, SIGINT, SIGTERM};
 
-/// Says in the environment that this process is the child.
-const ROLE: &str = "CLOCKJACK_TEST_ROLE";
+/// The system shuts down.
+const SHUTDOWN: u32 = 6;
+
 const TEST: &str = "console::what_the_child_does";
-
-/// The child has a console of its own, without a window, so that an event reaches nobody else.
-const CREATE_NO_WINDOW: u32 = 0x0800_0000;
-const CTRL_C: u32 = 0;
-/// All processes on the console of the sender.
-const EVERYBODY: u32 = 0;
-
-#[link(name = "kernel32")]
-unsafe extern "system" {
-    /// Has no precondition.
-    safe fn GenerateConsoleCtrlEvent(event: u32, group: u32) -> c_int;
-}
 
 struct Talker {
     is_deaf: bool,
@@ -60,91 +40,68 @@ impl Actor for Talker {
 #[test]
 #[expect(clippy::print_stdout, reason = "its parent reads it")]
 fn what_the_child_does() {
-    let Ok(role) = std::env::var(ROLE) else { return };
-    // An event that arrives before the runtime listens must not end the child.
-    let config = SignalConfig { stops_max: u32::MAX, ..SignalConfig::DEFAULT };
-    let _early = SignalListener::new(config);
+    let Some(role) = child::role() else { return };
     let runtime = Runtime::new("t").unwrap();
-    let is_deaf = role == "deaf";
+    let is_deaf = matches!(&*role, "deaf" | "short");
     runtime.spawn("talker", move || Talker { is_deaf }).unwrap();
-    thread::spawn(|| {
-        for _line in io::stdin().lines() {
-            let sent = GenerateConsoleCtrlEvent(CTRL_C, EVERYBODY);
-            assert_ne!(sent, 0, "{}", io::Error::last_os_error());
-        }
-    });
+    let drain_timeout = (role == "short").then_some(Duration::from_millis(20));
     println!("ready");
-    let report = runtime.run_with(RunConfig::DEFAULT);
+    let report = runtime.run_with(RunConfig { drain_timeout, ..RunConfig::DEFAULT });
     println!("ended: {} {:?}", report.termination.reason, report.signal);
 }
 
-/// A child that does not outlive a test that has failed, and the lines that it writes.
-struct Process {
-    child: Child,
-    lines: mpsc::Receiver<String>,
+fn start(role: &str) -> Process {
+    let mut child = Process::start(TEST, role);
+    child.read_until("ready");
+    child
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
-impl Process {
-    fn start(role: &str) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", TEST, "--nocapture"])
-            .env(ROLE, role)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .creation_flags(CREATE_NO_WINDOW)
-            .spawn()
-            .unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            // The harness writes the name of the test before the first line.
-            out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-        });
-        let process = Self { child, lines };
-        assert!(process.says("ready", LONG));
-        process
-    }
-
-    /// Whether a line ends so within this time.
-    fn says(&self, end: &str, patience: Duration) -> bool {
-        let mut lines = iter::from_fn(|| self.lines.recv_timeout(patience).ok());
-        lines.any(|line| line.trim_end().ends_with(end))
-    }
-
-    /// The child sends the event to its console, which the parent is not on.
-    fn request_event(&mut self) {
-        let mut stdin = self.child.stdin.as_ref().expect("it is piped");
-        stdin.write_all(b"\n").unwrap();
-    }
-
-    /// Requests Ctrl-C until the actor stops: the runtime may not listen yet.
-    fn stop(&mut self) {
-        self.request_event();
-        while !self.says("PostStop", LONG) {
-            self.request_event();
-        }
+#[test]
+fn a_signal_terminates_the_system_in_order() {
+    for (event, end) in [
+        (SIGINT, "ended: Ctrl-C Some(Interrupt)"),
+        (CTRL_BREAK, "ended: Ctrl-C Some(Interrupt)"),
+        (SIGTERM, "ended: SIGTERM Some(Terminate)"),
+        (SHUTDOWN, "ended: SIGTERM Some(Terminate)"),
+    ] {
+        let mut child = start("polite");
+        child.send(event);
+        child.read_until("PostStop");
+        child.read_until(end);
+        assert_eq!(child.wait_for_success(), "");
     }
 }
 
 #[test]
-fn a_console_event_terminates_the_system_in_order() {
-    let mut child = Process::start("polite");
-    child.stop();
-    assert!(child.says("ended: Ctrl-C Some(Interrupt)", LONG));
-    assert!(child.child.wait().unwrap().success());
+fn a_second_signal_ends_the_program_at_once() {
+    for (first, second, code) in
+        [(SIGINT, SIGINT, 130), (CTRL_BREAK, SIGINT, 130), (SIGINT, SIGTERM, 143)]
+    {
+        let mut child = start("deaf");
+        child.send(first);
+        child.read_until("PostStop");
+        child.send(second);
+        assert_eq!(child.wait().0.code(), Some(code));
+    }
 }
 
 #[test]
-fn a_second_console_event_ends_the_program_at_once() {
-    let mut child = Process::start("deaf");
-    child.stop();
-    child.request_event();
-    assert_eq!(child.child.wait().unwrap().code(), Some(130));
+fn a_drain_that_takes_too_long_is_reported_and_the_run_ends() {
+    let mut child = start("short");
+    child.send(SIGTERM);
+    child.read_until("ended: SIGTERM Some(Terminate)");
+    let err = child.wait_for_success();
+    assert!(err.starts_with("clockjack[t]: runtime shut down (SIGTERM): not clean"), "{err}");
+    assert!(err.contains("actor /user/talker did not stop in time"), "{err}");
+}
+
+#[test]
+fn a_user_who_logs_off_is_left_to_the_next_handler() {
+    let mut child = start("polite");
+    // A handler that takes the event would print nothing.
+    child.send(LOGOFF);
+    child.read_until("left alone");
+    child.send(SIGINT);
+    child.read_until("ended: Ctrl-C Some(Interrupt)");
+    assert_eq!(child.wait_for_success(), "");
 }

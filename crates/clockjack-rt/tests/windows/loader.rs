@@ -6,8 +6,8 @@ use core::{cell::RefCell, time::Duration};
 use std::{sync::mpsc, thread};
 
 use clockjack_rt::{
-    PoolConfig, Runtime, ShutdownReport, WorkerPool, exec::Commands, sched::SchedulerConfig,
-    scheduler::ThreadScheduler,
+    BlockingConfig, BlockingPool, PoolConfig, Runtime, WorkerPool, exec::Commands,
+    sched::SchedulerConfig, scheduler::ThreadScheduler,
 };
 use clockjack_testing::caller_asserts_deadline;
 
@@ -39,17 +39,18 @@ fn at_the_end_of_a_thread<T: Send + 'static>(call: impl FnOnce() -> T + Send + '
     result
 }
 
-/// Starts a pool on another thread, and shuts it down in a destructor at the end of that thread.
-fn at_the_end_of_a_thread_of(start: fn() -> WorkerPool) -> ShutdownReport {
+/// Starts something on another thread, and calls a function with it in a destructor at the end of
+/// that thread.
+fn at_the_end_of_its_thread<P: 'static, T: Send + 'static>(start: fn() -> P, end: fn(P) -> T) -> T {
     let (sender, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
-        let (pool, timeout) = (start(), LONG * 60);
-        let call = move || drop(sender.send(caller_asserts_deadline(|| pool.shutdown(timeout))));
+        let started = start();
+        let call = move || drop(sender.send(end(started)));
         AT_END.set(Some(AtEnd(Some(Box::new(call)))));
     });
-    let report = receiver.recv_timeout(LONG).expect("it does not wait for a thread");
+    let result = receiver.recv_timeout(LONG).expect("it does not wait for a thread");
     thread.join().unwrap();
-    report
+    result
 }
 
 fn pool() -> WorkerPool {
@@ -69,8 +70,23 @@ fn a_pool_that_goes_with_any_thread_does_not_wait_until_its_threads_have_ended()
 #[test]
 fn a_pool_that_goes_with_a_thread_does_not_wait_for_a_watchdog_that_has_not_started() {
     for _ in 0..100 {
-        let report = at_the_end_of_a_thread_of(pool);
+        let end = |pool: WorkerPool| caller_asserts_deadline(|| pool.shutdown(LONG * 60));
+        let report = at_the_end_of_its_thread(pool, end);
         assert!(report.is_clean(), "{report:?}");
+    }
+}
+
+#[test]
+fn blocking_work_that_goes_with_a_thread_does_not_wait_for_a_thread_that_has_not_started() {
+    let start = || {
+        let pool = BlockingPool::new(BlockingConfig::DEFAULT).unwrap();
+        pool.submit(|| ()).unwrap();
+        pool
+    };
+    let end = |pool: BlockingPool| caller_asserts_deadline(|| pool.shutdown(LONG * 60));
+    for _ in 0..100 {
+        let report = at_the_end_of_its_thread(start, end);
+        assert_eq!(report.abandoned, 0, "{report:?}");
     }
 }
 

@@ -79,7 +79,11 @@ fn difference(expected: &Left, found: &Left) -> Option<String> {
         let codes = [expected, found].map(|one| format!("{:?}", one.exit_code));
         return Some(format!("it exits with {} on Linux, with {} on Windows", codes[0], codes[1]));
     }
+    let is_success = expected.exit_code == Some(0);
     let (expected, found) = (&expected.commit_log, &found.commit_log);
+    if is_success && expected.is_empty() {
+        return Some("a run that succeeds leaves an empty commit log".to_owned());
+    }
     let at = expected.iter().zip(found).position(|(a, b)| a != b);
     let at =
         at.or_else(|| (expected.len() != found.len()).then(|| expected.len().min(found.len())));
@@ -105,7 +109,9 @@ mod tests {
         check(&left(0, b"abc"), &left(1, b"abc"), Some("with Some(1) on Windows"));
         check(&left(0, b"abc"), &left(0, b"aXc"), Some("differ at byte 1"));
         check(&left(0, b"abc"), &left(0, b"ab"), Some("[3, 2] bytes differ at byte 2"));
-        check(&left(0, b""), &left(0, b"a"), Some("differ at byte 0"));
+        check(&left(1, b""), &left(1, b"a"), Some("differ at byte 0"));
+        check(&left(0, b""), &left(0, b""), Some("empty commit log"));
+        check(&left(1, b""), &left(1, b""), None);
     }
 
     #[test]

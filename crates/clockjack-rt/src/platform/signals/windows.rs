@@ -3,7 +3,12 @@
 //! | event | kind |
 //! |---|---|
 //! | Ctrl-C, Ctrl-Break | [`SignalKind::Interrupt`] |
-//! | the console is closed, the user logs off, the system shuts down | [`SignalKind::Terminate`] |
+//! | the console is closed, the system shuts down | [`SignalKind::Terminate`] |
+//! | a user logs off | none: the next handler of the process has it |
+//!
+//! The event of a user who logs off does not say which user that is, and a service, which goes on,
+//! gets it as well. The handler that Windows itself has installed knows the difference: it ends a
+//! program of the session, and leaves that of a service alone (Microsoft, article Q149901).
 //!
 //! # Protocol
 //!
@@ -11,10 +16,10 @@
 //!    handler. So the handler is ordinary code: it may lock and allocate, and it delivers the event
 //!    itself. Deliveries run one after the other, as they do on the signal thread of Unix.
 //! 2. After Ctrl-C and Ctrl-Break, the handler returns, and the program goes on.
-//! 3. After the other events, Windows ends the process as soon as the handler has returned. So the
-//!    handler does not return: its thread ends with the process, when `main` returns after its
-//!    drain. Windows itself limits the wait, to 5 seconds for a closed console and usually to 20
-//!    for a shutdown of the system, and then ends the process.
+//! 3. After the events of the second row, Windows ends the process as soon as the handler has
+//!    returned. So the handler does not return: its thread ends with the process, when `main`
+//!    returns after its drain. Windows itself limits the wait, to 5 seconds for a closed console
+//!    and usually to 20 for a shutdown of the system, and then ends the process.
 #![expect(unsafe_code, reason = "console events are an interface of C")]
 
 use core::ffi::c_int;
@@ -65,8 +70,9 @@ fn kind_of(event: u32) -> Option<SignalKind> {
     match event {
         // CTRL_C_EVENT, CTRL_BREAK_EVENT.
         0 | 1 => Some(SignalKind::Interrupt),
-        // CTRL_CLOSE_EVENT, CTRL_LOGOFF_EVENT, CTRL_SHUTDOWN_EVENT.
-        2 | 5 | 6 => Some(SignalKind::Terminate),
+        // CTRL_CLOSE_EVENT, CTRL_SHUTDOWN_EVENT.
+        2 | 6 => Some(SignalKind::Terminate),
+        // CTRL_LOGOFF_EVENT, 5, and whatever else there may be.
         _ => None,
     }
 }
@@ -120,10 +126,11 @@ mod tests {
         for event in [0, 1] {
             check(event, Some(SignalKind::Interrupt), Answer::Return);
         }
-        for event in [2, 5, 6] {
+        for event in [2, 6] {
             check(event, Some(SignalKind::Terminate), Answer::StayUntilExit);
         }
-        for event in [3, 4, 7, u32::MAX] {
+        // 5: a user has logged off, and a service goes on.
+        for event in [3, 4, 5, 7, u32::MAX] {
             check(event, None, Answer::NextHandler);
         }
     }
