@@ -11,7 +11,7 @@ use std::io::{BufRead as _, BufReader};
 
 use serde_json::{Value, json};
 
-use self::http::{Body, Response};
+use self::http::{Body, Connection, Response};
 pub use self::{
     errors::{ClientError, ConnectError},
     list::{Program, list, resolve},
@@ -213,7 +213,27 @@ pub struct Stream {
     body: BufReader<Body>,
 }
 
+/// Ends a stream from another thread, which may wait for the next event.
+#[derive(Debug)]
+pub struct Closer(Connection);
+
+impl Closer {
+    /// Closes the connection of the stream, so that the program has room for another client.
+    pub fn close(&self) {
+        self.0.shut_down();
+    }
+}
+
 impl Stream {
+    /// What can end this stream from another thread.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system refuses another handle of the connection.
+    pub fn closer(&self) -> Result<Closer, ClientError> {
+        self.body.get_ref().connection().map(Closer).map_err(ClientError::io)
+    }
+
     /// Waits for the next event; `None` if the program has gone.
     ///
     /// # Errors

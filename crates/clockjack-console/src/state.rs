@@ -9,7 +9,7 @@ mod sweep;
 pub(crate) use self::{
     graphs::{GraphRates, Graphs},
     log::{Ended, Log, Subscription},
-    rates::{Counters, Follow, Rates, late_p99},
+    rates::{Counters, Follow, Rates, WINDOW_NS, late_bucket, late_p99},
     samples::{Place, Samples, WorkerSamples},
     sweep::{Hot, KEPT, Sums, Sweeper, key, row_of, state_of},
 };

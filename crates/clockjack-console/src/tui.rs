@@ -101,7 +101,11 @@ impl Top {
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(ClientError::io(io::ErrorKind::TimedOut.into()));
                 }
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Disconnected) if self.state.is_complete() => break,
+                // It has said goodbye, and there is nothing to show.
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(ClientError::io(io::ErrorKind::UnexpectedEof.into()));
+                }
             }
         }
         let charset = self.config.charset;

@@ -73,9 +73,9 @@ impl Watcher {
         if last_ns.is_some_and(|last| now_ns.saturating_sub(last) < RATE_MIN_NS) {
             return;
         }
-        state.rates.push(Counters::read(&self.target, &executors, now_ns));
+        let is_next = state.rates.push(Counters::read(&self.target, &executors, now_ns));
         let seconds = state.rates.seconds();
-        self.target.log().advance(seconds);
+        self.target.log().advance(seconds, is_next);
         state.graphs.advance(&self.target, now_ns);
         state.follow.advance(&self.target, now_ns);
         findings::find(&self.target, &mut state, &executors, now_ns);

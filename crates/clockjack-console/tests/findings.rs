@@ -12,8 +12,8 @@ use clockjack_console::{
     Target, Watcher, findings::Thresholds, inspect, query::Query, view::Finding,
 };
 use clockjack_graph::{
-    Binder, Component, Config, ConfigError, Descriptor, Execute, GraphContext, Input, InputPort,
-    Need, Output, OutputPort, Registry, RunOptions, describe::GraphFile,
+    Binder, Component, Config, ConfigError, Descriptor, Execute, GraphContext, GraphRun, Input,
+    InputPort, Need, Output, OutputPort, Registry, RunOptions, describe::GraphFile,
 };
 use clockjack_testkit::ManualTime;
 use look::{look, look_at, seconds};
@@ -237,6 +237,37 @@ fn s03_names_a_mailbox_that_is_nearly_full_for_two_seconds() {
 }
 
 #[test]
+fn s03_is_over_when_a_mailbox_has_room_again_even_if_it_is_half_full() {
+    let time = ManualTime::start();
+    let target = Target::of_system(time.system());
+    let shop = time.spawn("shop", Props::new(|| Shop).mailbox(Mailbox::bounded(10)));
+    let watcher = Watcher::new(&target);
+    time.settle();
+    // Suspended, so that its mailbox keeps what it has.
+    for _ in 0..6 {
+        shop.tell(false).unwrap();
+    }
+    let now = target.now_ns();
+    look_at(&watcher, now);
+    for _ in 0..4 {
+        shop.tell(false).unwrap();
+    }
+    shop.tell(false).unwrap_err();
+    look_at(&watcher, now + SECOND_NS);
+    assert_eq!(first(&target, "S03").subject, "/user/shop");
+    let is_refused = |seconds: u64| {
+        look_at(&watcher, now + seconds * SECOND_NS);
+        codes(&target).contains(&"S03".to_owned())
+    };
+    time.settle();
+    for _ in 0..6 {
+        shop.tell(false).unwrap();
+    }
+    assert!(is_refused(9), "what was refused a moment ago is reported for a while");
+    assert!(!is_refused(20));
+}
+
+#[test]
 fn s04_names_an_actor_that_restarts_again_and_again() {
     let time = ManualTime::start();
     let target = Target::of_system(time.system());
@@ -283,6 +314,26 @@ fn s05_names_the_recipient_of_most_dead_letters() {
     assert!(total >= 55.0 && total <= by_reason, "{groups:?}");
     seconds(&time, &watcher, 2);
     assert_eq!(inspect::findings(&target).rows, []);
+}
+
+#[test]
+fn s05_is_no_finding_for_a_few_dead_letters_within_a_moment() {
+    let time = ManualTime::start();
+    let target = Target::of_system(time.system());
+    let watcher = Watcher::new(&target);
+    let letters = time.system().dead_letters::<bool>();
+    for quarter in 0..12 {
+        if quarter % 4 == 0 {
+            (0..4).for_each(|_| letters.tell(true).unwrap());
+        }
+        time.advance(Duration::from_millis(250));
+        time.settle();
+        look(&watcher);
+        // Four per second, and sixteen per second of a quarter of a second.
+        assert_eq!(inspect::findings(&target).rows, [], "{quarter}");
+    }
+    let groups = inspect::deadletters(&target).rows;
+    assert!(groups[0].rate.value.is_some_and(|rate| rate <= 8.0), "{groups:?}");
 }
 
 /// Starts a child for each message, and never stops one.
@@ -363,6 +414,11 @@ fn s14_tells_that_samples_were_lost() {
         }
     }
     assert_eq!(first(&target, "S14").subject, "console");
+    // It is reported for a while: nobody sees what is shown for a quarter of a second.
+    seconds(&time, &watcher, 5);
+    assert_eq!(first(&target, "S14").subject, "console");
+    seconds(&time, &watcher, 6);
+    assert_eq!(inspect::findings(&target).rows, []);
 }
 
 /// Publishes three values per call, for an edge that holds one.
@@ -435,12 +491,12 @@ impl Execute for Sink {
 }
 
 /// A graph whose source publishes so many values per epoch for an edge that holds two.
-fn edge(n: u64) -> (ManualTime, Target, Watcher) {
+fn cell(n: u64, period_ms: u64) -> (ManualTime, Target, GraphRun) {
     let time = ManualTime::start();
     let text = format!(
         "schema_version: 1\n\
          graph: {{ name: cell, kind: internal_test }}\n\
-         lanes:\n  main: {{ type: fixed_rate, period_ms: 100 }}\n\
+         lanes:\n  main: {{ type: fixed_rate, period_ms: {period_ms} }}\n\
          components:\n\
          \x20 - {{ id: camera, type: burst, execution: {{ lane: main }}, config: {{ n: {n} }} }}\n\
          \x20 - {{ id: detect, type: sink, execution: {{ lane: main }}, \
@@ -456,6 +512,12 @@ fn edge(n: u64) -> (ManualTime, Target, Watcher) {
     let run = graph.start(time.system(), RunOptions::until_stopped()).unwrap();
     let target = Target::of_system(time.system());
     target.add_graph("cell", &run);
+    (time, target, run)
+}
+
+/// A graph as [`cell`] makes it, ten times per second, and who has looked at it for a while.
+fn edge(n: u64) -> (ManualTime, Target, Watcher) {
+    let (time, target, _run) = cell(n, 100);
     let watcher = Watcher::new(&target);
     for _ in 0..6 {
         time.advance(Duration::from_secs(1));
@@ -477,6 +539,23 @@ fn s09_names_an_edge_that_drops_messages() {
     assert_eq!(view.components.len(), 2);
     assert!(inspect::graph(&target, "other").is_none());
     assert_eq!(inspect::graphs(&target).rows.len(), 1);
+}
+
+#[test]
+fn a_slow_graph_runs_until_it_has_ended() {
+    let (time, target, run) = cell(1, 2_000);
+    let is_running = || inspect::graphs(&target).rows[0].is_running;
+    assert!(is_running(), "without a watcher, too");
+    let watcher = Watcher::new(&target);
+    for n in 0..40 {
+        time.advance(Duration::from_millis(250));
+        look(&watcher);
+        assert!(is_running(), "{n}");
+        assert!(inspect::graph(&target, "cell").unwrap().graph.is_running, "{n}");
+    }
+    run.stop();
+    time.settle();
+    assert!(!is_running());
 }
 
 #[test]

@@ -264,6 +264,13 @@ impl Stopper {
         self.shared.compiled()
     }
 
+    /// Whether the run has ended, in whatever way.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        // The end closes all of them.
+        self.inboxes[0].is_closed()
+    }
+
     /// Changes one setting, as [`GraphRun::set`].
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub(super) struct Response {
 
 /// A connection.
 #[derive(Debug)]
-enum Connection {
+pub(super) enum Connection {
     #[cfg(unix)]
     Unix(std::os::unix::net::UnixStream),
     Tcp(TcpStream),
@@ -49,6 +49,26 @@ impl Connection {
                 Ok(Self::Tcp(stream))
             }
         }
+    }
+
+    /// The same connection once more.
+    fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            #[cfg(unix)]
+            Self::Unix(stream) => Self::Unix(stream.try_clone()?),
+            Self::Tcp(stream) => Self::Tcp(stream.try_clone()?),
+        })
+    }
+
+    /// Ends the connection, also for a thread that waits in a read.
+    pub(super) fn shut_down(&self) {
+        use std::net::Shutdown;
+        // One that has ended already is as good.
+        let _shut = match self {
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
+        };
     }
 
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -88,6 +108,11 @@ enum Form {
 }
 
 impl Body {
+    /// The connection over which it comes.
+    pub(super) fn connection(&self) -> io::Result<Connection> {
+        self.connection.get_ref().try_clone()
+    }
+
     /// The whole body.
     pub(super) fn text(self, bytes_max: u64) -> Result<String, ClientError> {
         let mut text = String::new();

@@ -177,7 +177,9 @@ fn mailboxes(check: &Check<'_>, state: &mut State, log: &Log, found: &mut Vec<Fi
         let above_ns = hot.above_since_ns.map(|since| check.now_ns.saturating_sub(since));
         let is_long = above_ns.is_some_and(|ns| ns >= limits.mailbox_for_ns);
         // A full mailbox that has returned messages before anybody looked returns more of them.
-        let refuses = hot.refused > hot.refused_first || (is_above && hot.refused > 0);
+        // One that has room again is no finding for long.
+        let is_recent = |at_ns: u64| check.now_ns.saturating_sub(at_ns) < limits.keep_ns;
+        let refuses = hot.refused_ns.is_some_and(is_recent) || (is_above && hot.refused > 0);
         if is_long || refuses {
             let one = of_mailbox(hot, (fill, limits.mailbox_full), n_workers);
             found.push(Finding { since_ms: above_ns.unwrap_or(0) / 1_000_000, ..one });
@@ -242,7 +244,9 @@ fn dead_letters(check: &Check<'_>, state: &State, log: &Log, found: &mut Vec<Fin
     let total = |counters: &crate::state::Counters| counters.system.dead_letters_total() as u64;
     let rate = state.rates.rate(total);
     let limit = check.thresholds.dead_letters_rate;
-    if rate.or_zero() <= limit {
+    // A few dead letters within a moment are many per second.
+    let is_known = state.rates.seconds().is_some_and(|seconds| seconds >= 0.9);
+    if rate.or_zero() <= limit || !is_known {
         return;
     }
     let groups = log.dead_letters();

@@ -2,10 +2,13 @@
 
 use super::{Check, finding, time};
 use crate::{
-    state::{Counters, GraphRates, State, float, late_p99},
+    state::{Counters, GraphRates, State, float, late_bucket, late_p99, seconds_between},
     view::{Finding, Number},
     watcher::at_place,
 };
+
+/// Fewer late timers than this are no finding.
+const LATE_MIN: u64 = 3;
 
 pub(super) fn check(check: &Check<'_>, state: &mut State, found: &mut Vec<Finding>) {
     saturated(check, state, found);
@@ -13,7 +16,7 @@ pub(super) fn check(check: &Check<'_>, state: &mut State, found: &mut Vec<Findin
     blocking(check, found);
     clock(check, state, found);
     graphs(check, state);
-    console(check, state, found);
+    console(check, state);
 }
 
 /// S06: all workers of a pool are busy, and more and more tasks wait.
@@ -56,6 +59,11 @@ fn late_timers(check: &Check<'_>, state: &mut State) {
     let limit = check.thresholds.late_ticks;
     let Some(late) = state.rates.lateness() else { return };
     let Some(p99) = late_p99(&late).filter(|p99| *p99 > limit) else { return };
+    // Of fewer than a hundred timers each one is more than a hundredth: one or two prove nothing.
+    let n_beyond: u64 = late[late_bucket(p99)..].iter().sum();
+    if n_beyond < LATE_MIN {
+        return;
+    }
     let n_late: u64 = late.iter().skip(1).sum();
     let worst = worst_worker(state);
     let who = worst.map_or_else(String::new, |(pool, worker)| {
@@ -63,14 +71,14 @@ fn late_timers(check: &Check<'_>, state: &mut State) {
         format!("; most of them on worker {worker} of {pool}")
     });
     let text =
-        format!("of the timers since the last look, {n_late} were late, p99 {p99} ticks{who}");
+        format!("of the timers of the last seconds, {n_late} were late, p99 {p99} ticks{who}");
     let one = finding("S07", "timers", text).with("p99 ticks", p99, limit);
     state.memory.happened("S07", check.now_ns, one);
 }
 
-/// The worker with the most late timers since the inspection before.
+/// The worker with the most late timers within the last window.
 fn worst_worker(state: &State) -> Option<(usize, usize)> {
-    let (before, last) = (state.rates.before.as_ref()?, state.rates.last.as_ref()?);
+    let (before, last) = state.rates.window()?;
     let late = |counters: &Counters, at: (usize, usize)| -> u64 {
         let mut all = counters.workers.iter();
         let found = all.find(|(pool, one)| (*pool, one.worker) == at);
@@ -181,15 +189,16 @@ fn edge_finding(name: &str, graph: &GraphRates, edge: &str) -> Option<(&'static 
     Some(("S09", one))
 }
 
-/// S14: the console has lost events or samples, within the last seconds.
-fn console(check: &Check<'_>, state: &mut State, found: &mut Vec<Finding>) {
+/// S14: the console has lost events or samples.
+fn console(check: &Check<'_>, state: &mut State) {
     let events = check.target.log().lost;
     let lost_now = (events, state.samples.lost);
     let before = core::mem::replace(&mut state.memory.lost, lost_now);
     let events = lost_now.0.saturating_sub(before.0);
     // A sampling thread on a loaded machine is late now and then: a tenth of them matters.
     let samples = lost_now.1.saturating_sub(before.1);
-    let seconds = state.rates.seconds().unwrap_or(1.0);
+    let last_ns = state.looked_ns.map(|(_, last)| last);
+    let seconds = last_ns.and_then(|last| seconds_between(last, check.now_ns)).unwrap_or(1.0);
     let is_many = float(samples) > 100.0 * seconds;
     if events == 0 && !is_many {
         return;
@@ -200,5 +209,6 @@ fn console(check: &Check<'_>, state: &mut State, found: &mut Vec<Finding>) {
         float(samples) / seconds,
         100.0,
     );
-    found.push(one);
+    // What was lost now is missing in the numbers for a while.
+    state.memory.happened("S14", check.now_ns, one);
 }

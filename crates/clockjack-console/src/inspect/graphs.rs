@@ -8,21 +8,20 @@ use crate::{
 
 pub(super) fn graphs(target: &Target) -> Graphs {
     let state = target.state();
-    let rows = target.graphs().into_iter().map(|(name, _)| row(&state, name));
+    let rows = target.graphs().into_iter();
+    let rows = rows.map(|(name, run)| row(&state, name, run.has_ended()));
     Graphs { rows: rows.collect() }
 }
 
-fn row(state: &State, name: String) -> GraphRow {
+fn row(state: &State, name: String, has_ended: bool) -> GraphRow {
     let Some(graph) = state.graphs.get(&name) else {
-        return GraphRow { name, ..GraphRow::default() };
+        return GraphRow { name, is_running: !has_ended, ..GraphRow::default() };
     };
-    // A graph that publishes nothing more than at the inspection before has no epochs, or has
-    // ended.
     let epochs_rate = graph.rate(None, |lane| lane.epochs);
     let components = graph.labels("component_id").len();
     GraphRow {
         name,
-        is_running: epochs_rate.value.is_some_and(|rate| rate > 0.0),
+        is_running: !has_ended,
         components: if components > 0 { Number::size(components) } else { Number::UNKNOWN },
         epochs_rate,
         calls_rate: graph.rate(None, |lane| lane.calls),
@@ -33,9 +32,9 @@ fn row(state: &State, name: String) -> GraphRow {
 }
 
 pub(super) fn graph(target: &Target, name: &str) -> Option<GraphView> {
-    target.graphs().iter().find(|(other, _)| other == name)?;
+    let (_, run) = target.graphs().into_iter().find(|(other, _)| other == name)?;
     let state = target.state();
-    let row = row(&state, name.to_owned());
+    let row = row(&state, name.to_owned(), run.has_ended());
     let Some(graph) = state.graphs.get(name) else {
         return Some(GraphView { graph: row, ..GraphView::default() });
     };

@@ -59,8 +59,9 @@ pub(crate) struct Log {
 struct DeadGroup {
     row: DeadLetterRow,
     count: u64,
-    /// The count at the last inspection.
-    counted: u64,
+    /// The counts at the begin of the window of rates, and of the next one.
+    before: u64,
+    middle: u64,
 }
 
 /// The failures of an actor.
@@ -300,7 +301,7 @@ impl Log {
             last_ns: at_ns,
             ..DeadLetterRow::default()
         };
-        self.groups.push(DeadGroup { row, count: 1, counted: 0 });
+        self.groups.push(DeadGroup { row, count: 1, before: 0, middle: 0 });
     }
 
     /// Drops the group whose last dead letter is the oldest, if it came a while ago.
@@ -333,13 +334,16 @@ impl Log {
         }
     }
 
-    /// Computes the rates of dead letters over so many seconds.
-    pub(crate) fn advance(&mut self, seconds: Option<f64>) {
+    /// Computes the rates of dead letters over so many seconds; `is_next` if a window has begun at
+    /// this time, as that of [`Rates`](super::Rates) does.
+    pub(crate) fn advance(&mut self, seconds: Option<f64>, is_next: bool) {
         for group in &mut self.groups {
             group.row.count = Number::count(group.count);
-            let new = super::float(group.count - group.counted);
+            if is_next {
+                (group.before, group.middle) = (group.middle, group.count);
+            }
+            let new = super::float(group.count - group.before);
             group.row.rate = seconds.map(|seconds| new / seconds).into();
-            group.counted = group.count;
         }
     }
 

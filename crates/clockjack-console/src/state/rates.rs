@@ -14,6 +14,13 @@ const FOLLOWED_MAX: usize = 1_024;
 const HISTORIES_MAX: usize = 16;
 const HISTORY_LEN: usize = 60;
 const SECOND_NS: u64 = 1_000_000_000;
+/// Rates are those of a window that is at least so long, and at most twice as long. Within the
+/// first one, of the time since the first look.
+pub(crate) const WINDOW_NS: u64 = SECOND_NS;
+/// The lateness of timers is that of this window: a hundredth of a few timers is none of them.
+const LATE_WINDOW_NS: u64 = 3 * SECOND_NS;
+/// Looks at the lateness that are kept.
+const LATE_MAX: usize = 32;
 
 /// What is read at an inspection.
 #[derive(Clone, Default)]
@@ -27,11 +34,15 @@ pub(crate) struct Counters {
     pub(crate) injector: usize,
 }
 
-/// The last two inspections.
+/// The last inspection, and an earlier one to compare it with.
 #[derive(Default)]
 pub(crate) struct Rates {
     pub(crate) last: Option<Counters>,
-    pub(crate) before: Option<Counters>,
+    /// It becomes `before` once it is [`WINDOW_NS`] old.
+    middle: Option<Counters>,
+    before: Option<Counters>,
+    /// How many timers were how late in all, at the looks of the last [`LATE_WINDOW_NS`].
+    late: VecDeque<(u64, [u64; 16])>,
 }
 
 impl Counters {
@@ -60,11 +71,33 @@ impl Counters {
 }
 
 impl Rates {
-    pub(crate) fn push(&mut self, new: Counters) {
-        self.before = self.last.replace(new);
+    /// Adds an inspection; returns whether the next window begins with it.
+    pub(crate) fn push(&mut self, new: Counters) -> bool {
+        self.late.retain(|(at_ns, _)| new.at_ns.saturating_sub(*at_ns) <= LATE_WINDOW_NS);
+        if self.late.len() == LATE_MAX {
+            self.late.pop_front();
+        }
+        let late = core::array::from_fn(|at| new.sum(|stats| stats.timers_by_lateness[at]));
+        self.late.push_back((new.at_ns, late));
+        let is_due = |middle: &Counters| new.at_ns.saturating_sub(middle.at_ns) >= WINDOW_NS;
+        let is_next = self.middle.as_ref().is_none_or(is_due);
+        if is_next {
+            self.before = self.middle.replace(new.clone());
+        }
+        // Until the first window is over, all that is known counts.
+        if self.before.is_none() && self.last.is_some() {
+            self.before.clone_from(&self.middle);
+        }
+        self.last = Some(new);
+        is_next
     }
 
-    /// The seconds between the last two inspections.
+    /// The inspections between which the rates are.
+    pub(crate) fn window(&self) -> Option<(&Counters, &Counters)> {
+        Some((self.before.as_ref()?, self.last.as_ref()?))
+    }
+
+    /// The seconds between the inspections of a rate.
     pub(crate) fn seconds(&self) -> Option<f64> {
         seconds_between(self.before.as_ref()?.at_ns, self.last.as_ref()?.at_ns)
     }
@@ -103,15 +136,13 @@ impl Rates {
         rate().into()
     }
 
-    /// How many timers were how late since the inspection before.
+    /// How many timers were how late in the last seconds.
     pub(crate) fn lateness(&self) -> Option<[u64; 16]> {
-        let (before, last) = (self.before.as_ref()?, self.last.as_ref()?);
-        let mut late = [0; 16];
-        for (at, late) in late.iter_mut().enumerate() {
-            let of = |stats: &ExecStats| stats.timers_by_lateness[at];
-            *late = last.sum(of).saturating_sub(before.sum(of));
+        let ((_, before), (_, last)) = (self.late.front()?, self.late.back()?);
+        if self.late.len() < 2 {
+            return None;
         }
-        Some(late)
+        Some(core::array::from_fn(|at| last[at].saturating_sub(before[at])))
     }
 }
 
@@ -129,6 +160,11 @@ pub(crate) fn late_p99(late: &[u64; 16]) -> Option<u64> {
         rest -= count;
     }
     None
+}
+
+/// The range in which a lateness is.
+pub(crate) fn late_bucket(ticks: u64) -> usize {
+    (u64::BITS - ticks.leading_zeros()).min(15) as usize
 }
 
 /// Single actors that are looked at.
@@ -242,6 +278,45 @@ mod tests {
         assert_eq!(late_p99(&late), Some(0));
         late[5] = 2;
         assert_eq!(late_p99(&late), Some(16));
+    }
+
+    /// What is read at this time, if so many steps were made, and so many timers were late.
+    fn counters(at_ms: u64, steps: u64, late: [u64; 2]) -> Counters {
+        let mut stats = ExecStats::default();
+        stats.steps = steps;
+        (stats.timers_by_lateness[0], stats.timers_by_lateness[8]) = (late[0], late[1]);
+        Counters { at_ns: at_ms * 1_000_000, executors: vec![stats], ..Counters::default() }
+    }
+
+    #[test]
+    fn a_rate_is_that_of_a_second_or_two_and_not_of_the_moment_between_two_looks() {
+        let mut rates = Rates::default();
+        let steps = |counters: &Counters| counters.sum(|stats| stats.steps);
+        let mut seen = Vec::new();
+        for quarter in 0..40 {
+            // A hundred steps at once, every second.
+            rates.push(counters(250 * quarter, 100 * (quarter / 4), [0; 2]));
+            seen.push(rates.rate(steps).value);
+            let seconds = rates.seconds().unwrap_or(0.0);
+            assert!(seconds <= 2.0 && (quarter < 4 || seconds >= 1.0), "{seconds}");
+        }
+        assert_eq!((seen[0], seen[1], seen[4]), (None, Some(0.0), Some(100.0)));
+        let is_steady =
+            |rate: &Option<f64>| rate.is_some_and(|rate| (50.0..=120.0).contains(&rate));
+        assert!(seen[4..].iter().all(is_steady), "{seen:?}");
+    }
+
+    #[test]
+    fn lateness_is_that_of_the_last_three_seconds() {
+        let mut rates = Rates::default();
+        assert_eq!(rates.lateness(), None);
+        for quarter in 0..40 {
+            rates.push(counters(250 * quarter, 0, [10 * quarter, u64::from(quarter >= 20)]));
+            let late = rates.lateness();
+            assert_eq!(late.is_none(), quarter == 0);
+            let expected = (10 * quarter.min(12), u64::from((20..32).contains(&quarter)));
+            assert_eq!(late.map_or((0, 0), |late| (late[0], late[8])), expected, "{quarter}");
+        }
     }
 
     #[test]

@@ -146,8 +146,9 @@ pub(crate) struct Hot {
     pub(crate) first_depth: usize,
     /// Since when it is above the threshold of a finding.
     pub(crate) above_since_ns: Option<u64>,
-    pub(crate) refused_first: usize,
     pub(crate) refused: usize,
+    /// When it was last seen to have returned more messages than at the sight before.
+    pub(crate) refused_ns: Option<u64>,
     pub(crate) share: Number,
     pub(crate) last_ns: u64,
 }
@@ -369,11 +370,14 @@ impl Sweeper {
             first_ns: now_ns,
             first_depth: depth,
             above_since_ns: None,
-            refused_first: refused,
             refused,
+            refused_ns: None,
             share,
             last_ns: now_ns,
         });
+        if refused > hot.refused {
+            hot.refused_ns = Some(now_ns);
+        }
         (hot.depth, hot.refused, hot.share, hot.last_ns) = (depth, refused, share, now_ns);
     }
 

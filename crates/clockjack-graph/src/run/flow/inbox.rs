@@ -314,6 +314,11 @@ impl Inbox {
         left
     }
 
+    /// Whether the run has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.0.state)
     }
