@@ -108,8 +108,10 @@ impl Page {
     /// Waits until the text of an element contains this.
     pub(crate) async fn until_text(&self, selector: &str, part: &str) {
         let (selector, part) = (json!(selector), json!(part));
-        let script =
-            format!("return document.querySelector({selector})?.innerText.includes({part})");
+        let script = format!(
+            "const found = document.querySelector({selector});
+             return (found?.innerText ?? found?.textContent)?.includes({part})"
+        );
         self.until(&format!("{selector} says {part}"), &script).await;
     }
 
