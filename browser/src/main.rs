@@ -5,7 +5,7 @@
 use std::{env, net::SocketAddr};
 
 use clockjack::{
-    console::{Bind, Console},
+    console::{Bind, Console, Control},
     graph::{GraphFile, Registry, RunOptions},
     prelude::*,
 };
@@ -111,6 +111,7 @@ fn main() -> Result<(), Failure> {
     let graph = GraphFile::parse("robot-cell.yaml", text)?.compile(&Registry::standard())?;
     let cell = graph.start(rt.system(), RunOptions::until_stopped())?;
     let console = Console::of(&rt).graph("robot-cell", &cell);
+    let console = console.control(Control::INSPECT);
     let console = console.bind(Bind::Public { addr, token, hosts: Vec::new() }).open()?;
     let system = rt.system().clone();
     rt.spawn("house", move || House::new(&system))?;

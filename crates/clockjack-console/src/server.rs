@@ -19,6 +19,7 @@ mod routes;
 mod socket;
 mod source;
 mod stream;
+mod timeline;
 
 use core::{
     fmt,

@@ -27,6 +27,7 @@ use super::{
     guard::{self, Access, Guard},
     page,
     stream::{self, Streams},
+    timeline,
 };
 use crate::{
     query::Params,
@@ -49,6 +50,7 @@ pub(super) fn router(served: Served, stopped: &watch::Receiver<()>) -> Router {
     page::add(Router::new())
         .route("/v1/hello", get(hello))
         .route("/v1/stream", get(stream::open))
+        .route("/v1/timeline", get(timeline::open))
         .route("/v1/act", post(act))
         .route("/v1/graph.svg", get(graph_svg))
         .route("/v1/{view}", get(view))
