@@ -5,7 +5,7 @@
 use std::{env, net::SocketAddr};
 
 use clockjack::{
-    console::{Bind, Console},
+    console::{Bind, Console, Control},
     graph::{GraphFile, Registry, RunOptions},
     prelude::*,
 };
@@ -20,18 +20,27 @@ const TICKS_PER_CALL: u64 = 50;
 /// Longer than anybody looks.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The parent of all. It tells its clock to tick, and calls a ghost that has stopped; its rooms are
-/// idle, and its guest waits for a cook who does not answer.
+/// The parent of all. It tells its clock to tick, and calls ghosts that stop; its rooms are idle,
+/// and its guest waits for a cook who does not answer.
 struct House {
     clock: ActorRef<()>,
-    ghost: ActorRef<()>,
     ticks: u64,
 }
 
 impl House {
     fn new(system: &ActorSystem) -> Self {
-        let nobody = system.dead_letters();
-        Self { clock: nobody.clone(), ghost: nobody, ticks: 0 }
+        Self { clock: system.dead_letters(), ticks: 0 }
+    }
+
+    /// A ghost stops at the first call, so that the second one is a dead letter. Each has a name of
+    /// its own: of several dead letters for the same actor only the first one is an event.
+    fn call_a_ghost(&self, cx: &mut Context<'_, Self>) -> Result<(), Failure> {
+        let name = format!("ghost-{}", self.ticks / TICKS_PER_CALL);
+        let ghost = cx.spawn_child(&name, Props::from_fn(|_cx, (): ()| Next::Stop))?;
+        ghost.tell(())?;
+        // It may have stopped meanwhile; then there is no dead letter.
+        let _refused = ghost.tell(());
+        Ok(())
     }
 }
 
@@ -40,7 +49,6 @@ impl Actor for House {
 
     fn started(&mut self, cx: &mut Context<'_, Self>) -> Result<Next, Failure> {
         self.clock = cx.spawn_child("clock", Props::from_fn(|_cx, (): ()| ()))?;
-        self.ghost = cx.spawn_child("ghost", Props::from_fn(|_cx, (): ()| Next::Stop))?;
         for number in 0..ROOMS {
             cx.spawn_child(&format!("room-{number:03}"), Props::from_fn(|_cx, (): ()| ()))?;
         }
@@ -50,12 +58,11 @@ impl Actor for House {
         Ok(Next::Stay)
     }
 
-    fn receive(&mut self, _: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
+    fn receive(&mut self, cx: &mut Context<'_, Self>, (): ()) -> Result<Next, Failure> {
         self.ticks += 1;
         self.clock.tell(())?;
         if self.ticks.is_multiple_of(TICKS_PER_CALL) {
-            // All but the first one are dead letters.
-            let _refused = self.ghost.tell(());
+            self.call_a_ghost(cx)?;
         }
         Ok(Next::Stay)
     }
@@ -104,6 +111,7 @@ fn main() -> Result<(), Failure> {
     let graph = GraphFile::parse("robot-cell.yaml", text)?.compile(&Registry::standard())?;
     let cell = graph.start(rt.system(), RunOptions::until_stopped())?;
     let console = Console::of(&rt).graph("robot-cell", &cell);
+    let console = console.control(Control::INSPECT);
     let console = console.bind(Bind::Public { addr, token, hosts: Vec::new() }).open()?;
     let system = rt.system().clone();
     rt.spawn("house", move || House::new(&system))?;

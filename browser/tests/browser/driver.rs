@@ -3,7 +3,11 @@
 use core::time::Duration;
 use std::{fs, panic, path::Path, time::Instant};
 
-use fantoccini::{Client, ClientBuilder, Locator, wd::WebDriverCompatibleCommand};
+use fantoccini::{
+    Client, ClientBuilder, Locator,
+    actions::{InputSource as _, MOUSE_BUTTON_LEFT, MouseActions, PointerAction},
+    wd::WebDriverCompatibleCommand,
+};
 use http::Method;
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
@@ -86,6 +90,13 @@ impl Page {
         })
     }
 
+    /// The value that a script gives to its first argument.
+    pub(crate) async fn eval_async(&self, script: &str) -> Value {
+        self.client.execute_async(script, Vec::new()).await.unwrap_or_else(|error| {
+            panic!("{script}: {error}");
+        })
+    }
+
     /// Waits until a script returns something other than false and null.
     pub(crate) async fn until(&self, what: &str, script: &str) -> Value {
         let start = Instant::now();
@@ -108,8 +119,10 @@ impl Page {
     /// Waits until the text of an element contains this.
     pub(crate) async fn until_text(&self, selector: &str, part: &str) {
         let (selector, part) = (json!(selector), json!(part));
-        let script =
-            format!("return document.querySelector({selector})?.innerText.includes({part})");
+        let script = format!(
+            "const found = document.querySelector({selector});
+             return (found?.innerText ?? found?.textContent)?.includes({part})"
+        );
         self.until(&format!("{selector} says {part}"), &script).await;
     }
 
@@ -134,7 +147,7 @@ impl Page {
         self.eval(&format!("location.hash = {}", json!(format!("#/{place}")))).await;
         let name = place.split('?').next().unwrap_or(place);
         // What shows that the program has answered.
-        let shown = "table, dl";
+        let shown = "table, dl, form";
         let script = format!(
             "return Boolean(document.querySelector('main#view-{name}')?.querySelector('{shown}'))"
         );
@@ -202,6 +215,24 @@ impl Page {
         element.click().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
     }
 
+    /// Drags the mouse over an element, between two parts of its width.
+    pub(crate) async fn brush(&self, selector: &str, from: f64, to: f64) {
+        let script = format!(
+            "const r = document.querySelector({}).getBoundingClientRect();
+             return [r.left + r.width * {from}, r.left + r.width * {to}, r.top + r.height / 2]",
+            json!(selector)
+        );
+        let places = serde_json::from_value(self.eval(&script).await);
+        let [from, to, y]: [f64; 3] = places.expect("three numbers");
+        let to_x = |x| PointerAction::MoveTo { duration: None, x, y };
+        let actions = MouseActions::new("mouse".to_owned())
+            .then(to_x(from))
+            .then(PointerAction::Down { button: MOUSE_BUTTON_LEFT })
+            .then(to_x(to))
+            .then(PointerAction::Up { button: MOUSE_BUTTON_LEFT });
+        self.client.perform_actions(actions).await.expect("there is a mouse");
+    }
+
     /// Loads the page again, as F5 does.
     pub(crate) async fn reload(&self) {
         self.client.refresh().await.expect("the browser loads it again");
@@ -222,9 +253,10 @@ impl Page {
         let script = "const done = arguments[0];
             const line = (one) =>
                 `${one.id}: ${one.nodes.map((node) => `${node.target} ${node.failureSummary}`)}`;
-            axe.run().then((found) => done(found.violations.map(line)), (error) => done([`${error}`]))";
-        let found = self.client.execute_async(script, Vec::new()).await.expect("axe runs");
-        serde_json::from_value(found).expect("lines")
+            const lines = ({ passes, violations }) =>
+                passes.length > 0 ? violations.map(line) : ['nothing was checked'];
+            axe.run().then((found) => done(lines(found)), (error) => done([`${error}`]))";
+        serde_json::from_value(self.eval_async(script).await).expect("lines")
     }
 
     /// The entries of one of the browser's logs: of the console, or of all requests.

@@ -20,6 +20,7 @@ mod routes;
 mod socket;
 mod source;
 mod stream;
+mod timeline;
 
 use core::{
     fmt,

@@ -117,9 +117,14 @@ impl Target {
         }
     }
 
+    /// The runtime, if the system has one.
+    pub(crate) fn runtime(&self) -> Option<&RuntimeMetrics> {
+        self.0.runtime.as_ref()
+    }
+
     /// The threads for blocking work, and how many there may be.
     pub(crate) fn blocking(&self) -> Option<(BlockingStats, usize)> {
-        self.0.runtime.as_ref().map(RuntimeMetrics::blocking)
+        self.runtime().map(RuntimeMetrics::blocking)
     }
 
     pub(crate) fn graphs(&self) -> Vec<(String, Stopper)> {

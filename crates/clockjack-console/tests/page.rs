@@ -1,19 +1,26 @@
 //! The page's own modules against the crate's: frames that are put together, and numbers that are
-//! written. They run in Node, if it is installed.
+//! written. They run in Node, if it is installed. And what only the page asks for: its files, and
+//! the timeline.
 
+use core::time::Duration;
 use std::{
-    io::Write as _,
+    io::{BufReader, Read as _, Write as _},
+    net::TcpStream,
     path::Path,
     process::{Command, Stdio},
+    time::Instant,
 };
 
 use clockjack_console::{
     client::Client,
     frame::{Encoder, Frame},
-    server::{Bind, Console},
+    server::{Bind, Console, Control},
     view::Number,
 };
-use clockjack_rt::Runtime;
+use clockjack_rt::{
+    Runtime,
+    actor::{Next, Props},
+};
 use serde_json::{Value, json};
 
 /// Runs a module of the page followed by this script, which gets the input as a JSON text; `None`
@@ -103,12 +110,11 @@ fn the_page_writes_numbers_with_their_marks() {
 
 #[test]
 fn the_page_needs_no_token_and_what_it_asks_does() {
-    use std::io::Read as _;
     let runtime = Runtime::new("house").unwrap();
     let console = Console::of(&runtime).bind(Bind::Loopback(0)).open().unwrap();
     let clockjack_console::Address::Tcp(at, _) = console.address() else { panic!("on TCP") };
     let get = |path: &str| {
-        let mut stream = std::net::TcpStream::connect(at).unwrap();
+        let mut stream = TcpStream::connect(at).unwrap();
         let request = format!("GET {path} HTTP/1.0\r\nhost: {at}\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -139,4 +145,101 @@ fn the_page_needs_no_token_and_what_it_asks_does() {
     assert!(get("/app.js?x=1").starts_with("HTTP/1.0 200"));
     assert!(get("/vendor/LICENSE-htm").starts_with("HTTP/1.0 401"), "only what is listed");
     assert!(Client::connect(console.address()).is_ok());
+}
+
+/// A console of a runtime, and requests to it over TCP.
+struct House {
+    runtime: Runtime,
+    console: clockjack_console::server::Opened,
+}
+
+impl House {
+    fn new(control: Control) -> Self {
+        let runtime = Runtime::new("house").unwrap();
+        let console = Console::of(&runtime).control(control).bind(Bind::Loopback(0));
+        let console = console.open().unwrap();
+        Self { runtime, console }
+    }
+
+    /// Sends a request with the token.
+    fn ask(&self, path: &str) -> TcpStream {
+        let url = self.console.url().unwrap();
+        let (host, token) = url.strip_prefix("http://").unwrap().split_once("/#t=").unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        let head = format!("host: {host}\r\nauthorization: Bearer {token}\r\n\r\n");
+        stream.write_all(format!("GET {path} HTTP/1.0\r\n{head}").as_bytes()).unwrap();
+        stream
+    }
+
+    /// The head and the body of an answer.
+    fn answer(&self, path: &str) -> (String, Vec<u8>) {
+        let mut bytes = Vec::new();
+        self.ask(path).read_to_end(&mut bytes).unwrap();
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        (String::from_utf8(bytes[..end].to_vec()).unwrap(), bytes[end + 4..].to_vec())
+    }
+
+    fn until_tracing(&self, is_on: bool) {
+        let start = Instant::now();
+        while self.runtime.metrics().is_tracing() != is_on {
+            assert!(start.elapsed() < Duration::from_secs(30), "tracing stays {}", !is_on);
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn a_timeline_is_traced_for_its_time_where_the_program_allows_it() {
+    let house = House::new(Control::INSPECT);
+    // Again and again: a poll that is under way when tracing begins is not recorded.
+    let ticker = Props::from_fn(|cx, (): ()| {
+        cx.timers().fixed_rate("tick", Duration::from_millis(1), || ())?;
+        Ok(Next::Stay)
+    });
+    let ticker = house.runtime.spawn("ticker", ticker).unwrap();
+    ticker.tell(()).unwrap();
+    let stream = house.ask("/v1/timeline?ms=200");
+    house.until_tracing(true);
+    let mut answer = String::new();
+    BufReader::new(stream).read_to_string(&mut answer).unwrap();
+    assert!(!house.runtime.metrics().is_tracing());
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    assert_eq!(body["traced"], true);
+    let events = body["traceEvents"].as_array().unwrap();
+    let is_poll = |event: &Value| event["ph"] == "X" && event["name"] == "/user/ticker";
+    assert!(events.iter().any(is_poll), "{events:?}");
+
+    let (head, body) = house.answer("/v1/timeline?ms=1&format=perfetto");
+    assert!(head.contains("filename=\"timeline.pftrace\""), "{head}");
+    assert!(!body.is_empty());
+    let (head, body) = house.answer("/v1/timeline?ms=1&format=chrome");
+    assert!(head.contains("filename=\"timeline.json\""), "{head}");
+    assert!(serde_json::from_slice::<Value>(&body).unwrap().get("traced").is_none());
+    for query in ["ms=0", "ms=5001", "format=gif"] {
+        let (head, _) = house.answer(&format!("/v1/timeline?{query}"));
+        assert!(head.starts_with("HTTP/1.0 400"), "{query}: {head}");
+    }
+}
+
+#[test]
+fn a_timeline_traces_nothing_where_the_program_does_not_allow_it() {
+    let house = House::new(Control::NONE);
+    let (_, body) = house.answer("/v1/timeline?ms=5000");
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["traced"], false);
+    assert!(!house.runtime.metrics().is_tracing());
+}
+
+#[test]
+fn tracing_ends_when_the_client_has_gone_and_when_the_console_is_closed() {
+    let house = House::new(Control::INSPECT);
+    let stream = house.ask("/v1/timeline?ms=5000");
+    house.until_tracing(true);
+    drop(stream);
+    house.until_tracing(false);
+    let _waiting = house.ask("/v1/timeline?ms=5000");
+    house.until_tracing(true);
+    house.console.close();
+    assert!(!house.runtime.metrics().is_tracing());
 }

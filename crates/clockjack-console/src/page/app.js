@@ -74,7 +74,8 @@ function App() {
   const silent = shown.state === "live" && now - shown.at > STALE_MS;
   const state = silent ? `stale since ${Math.round((now - shown.at) / 1000)} s` : shown.state;
   const Body = BODIES[at.name];
-  const view = at.name === "overview" ? shown.overview : shown.main;
+  // The timeline asks for itself.
+  const view = ["overview", "timeline"].includes(at.name) ? shown.overview : shown.main;
   const findings = shown.overview?.findings ?? [];
   const more = findings.length - FINDINGS_MAX;
   return html`<nav class="views" aria-label="views">

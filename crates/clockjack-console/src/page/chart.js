@@ -3,7 +3,7 @@
 import { html, useEffect, useRef, useState } from "/preact-htm.js";
 
 const HEIGHT = 150;
-const WINDOW_S = 120;
+const WINDOW_S = 60;
 // How often a chart moves for people who want little motion.
 const CALM_MS = 10_000;
 

@@ -12,7 +12,7 @@ function takeToken() {
   return sessionStorage.getItem("token");
 }
 const token = takeToken();
-export const headers = token ? { authorization: `Bearer ${token}` } : {};
+const headers = token ? { authorization: `Bearer ${token}` } : {};
 
 // One answer, or an error with the reason that the program gives. A refusal is final, unless the
 // program has no room at this moment.

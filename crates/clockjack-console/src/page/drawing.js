@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "/preact-htm.js";
 import { rate } from "/format.js";
-import { headers } from "/connection.js";
+import { ask } from "/connection.js";
 
 // What is taken from the drawing. Scripts, links, styles and references to other files are not:
 // the style is that of this page.
@@ -24,22 +24,20 @@ function copy(from) {
   return to;
 }
 
-// Asks for the drawing. The browser parses the answer as a document in which no script runs; a text
-// of SVG would have to be trusted first.
-function load(name, done) {
-  const request = new XMLHttpRequest();
-  request.open("GET", `/v1/graph.svg?${new URLSearchParams({ name })}`);
-  for (const [header, text] of Object.entries(headers)) request.setRequestHeader(header, text);
-  request.responseType = "document";
-  request.overrideMimeType("image/svg+xml");
-  request.onload = () => {
-    const root = request.responseXML?.documentElement;
-    if (request.status === 200 && root?.localName === "svg") done({ svg: copy(root) });
-    else done({ error: `there is no drawing (${request.status})` });
-  };
-  request.onerror = () => done({ error: "the program does not answer" });
-  request.send();
-  return () => request.abort();
+// Parses a drawing as a document of its own, in which no script runs. Its style is left out before:
+// the policy of the page would refuse it.
+const RULES = { createHTML: (text) => text.replace(/<style>[^]*?<\/style>/g, "") };
+const policy = globalThis.trustedTypes?.createPolicy("drawing", RULES) ?? RULES;
+function parse(text) {
+  const parsed = new DOMParser().parseFromString(policy.createHTML(text), "image/svg+xml");
+  const root = parsed.documentElement;
+  if (root.localName !== "svg") throw new Error("the drawing is no SVG");
+  return copy(root);
+}
+
+async function load(name, signal) {
+  const answer = await ask(`/v1/graph.svg?${new URLSearchParams({ name })}`, signal);
+  return parse(await answer.text());
 }
 
 // The labels of the edges by the names of the edges, which are their first words.
@@ -63,7 +61,11 @@ export function Drawing({ name, edges, pointed }) {
   const [drawing, setDrawing] = useState(null);
   useEffect(() => {
     setDrawing(null);
-    return load(name, (found) => setDrawing({ ...found, labels: found.svg && labels(found.svg) }));
+    const abort = new AbortController();
+    load(name, abort.signal)
+      .then((svg) => setDrawing({ svg, labels: labels(svg) }))
+      .catch((error) => abort.signal.aborted || setDrawing({ error: `no drawing: ${error.message}` }));
+    return () => abort.abort();
   }, [name]);
   useEffect(() => {
     if (drawing?.svg) place.current.replaceChildren(drawing.svg);

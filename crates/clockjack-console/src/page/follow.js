@@ -7,7 +7,7 @@ import { ask, subscribe } from "/connection.js";
 // looks of the program.
 const GLANCE_MS = 1500;
 // How long figures stay in the charts.
-const HISTORY_MS = 120_000;
+const HISTORY_MS = 60_000;
 const RETRY_MS = 1000;
 
 const pause = (ms) => new Promise((wake) => setTimeout(wake, ms));

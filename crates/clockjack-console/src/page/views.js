@@ -5,6 +5,7 @@ import { count, percent, rate, time, typeName, value } from "/format.js";
 import { link } from "/place.js";
 import { Chart } from "/chart.js";
 import { Drawing } from "/drawing.js";
+import { Timeline } from "/timeline.js";
 import { Facts, Pages, State, Table, actorLink, depth, pathLink, seconds, since, swept } from "/table.js";
 
 const SORTS = ["rate", "depth", "share", "wait", "restarts"];
@@ -119,7 +120,7 @@ function Overview({ view, history }) {
       ["since", (row) => since(row.since_ms), true],
       ["explained by", (row) => html`<code>clockjack explain ${row.code}</code>`],
     ]}/>`}
-  <h2>The last two minutes</h2>
+  <h2>The last minute</h2>
   <div class="charts">
     <${Chart} title="messages per second" history=${history} of=${(one) => one.messages} show=${perSecond}/>
     <${Chart} title="workers busy" history=${history} of=${(one) => one.busy} show=${percent} max=${1}/>
@@ -269,6 +270,7 @@ export const BODIES = {
     ["rate", (row) => rate(row.rate), true],
     ["message", (row) => typeName(row.message_type)],
   ]),
+  timeline: Timeline,
   asks: ({ at, view }) => html`${asks(view.rows, `${count(view.total)} asks without an answer yet`)}
     <${Pages} at=${at} view=${view}/>`,
 };

@@ -16,9 +16,13 @@ use std::{
 };
 
 use clockjack_actor::ActorPath;
+use clockjack_rt::FlightRecording;
 use serde_json::Value;
 
-use super::{Control, NamesFn, Source, ViewError};
+use super::{
+    Control, NamesFn, Source, ViewError,
+    timeline::{Traced, Tracer},
+};
 use crate::{
     Target, Watcher, inspect,
     query::{ActorQuery, EventsQuery, GraphQuery, Params, Query, QueryParams, TreeQuery},
@@ -33,6 +37,7 @@ pub(super) struct Live {
     target: Target,
     control: Control,
     names: Option<NamesFn>,
+    tracer: Option<Arc<Tracer>>,
     started_ms: u64,
     n_clients: Arc<AtomicUsize>,
     watching: Mutex<Watching>,
@@ -106,7 +111,8 @@ impl Live {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started_ms = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
         let (watching, n_skipped) = (Mutex::default(), AtomicU64::new(0));
-        Self { target, control, names, started_ms, n_clients, watching, n_skipped }
+        let tracer = target.runtime().cloned().map(Tracer::new);
+        Self { target, control, names, tracer, started_ms, n_clients, watching, n_skipped }
     }
 
     fn unredacted(&self, name: &str, params: &Params) -> Result<Value, ViewError> {
@@ -183,6 +189,19 @@ impl Source for Live {
 
     fn target(&self) -> &Target {
         &self.target
+    }
+
+    fn trace(&self) -> Option<Traced> {
+        let is_allowed = self.control.allows(Control::INSPECT);
+        self.tracer.as_ref().filter(|_| is_allowed).map(Tracer::trace)
+    }
+
+    fn flight_recording(&self, last: Duration) -> Option<FlightRecording> {
+        let mut recording = self.target.runtime()?.flight_recording(last);
+        if let Some(names) = self.names {
+            recording.rename(|name| redacted(name, names).into_owned());
+        }
+        Some(recording)
     }
 
     fn subscribe(&self) {

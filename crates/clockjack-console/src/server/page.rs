@@ -15,7 +15,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
 /// The path, the type and the contents of each file.
-const FILES: [(&str, &str, &[u8]); 15] = [
+const FILES: [(&str, &str, &[u8]); 16] = [
     ("/", "text/html; charset=utf-8", include_bytes!("../page/index.html")),
     ("/style.css", STYLE, include_bytes!("../page/style.css")),
     ("/app.js", SCRIPT, include_bytes!("../page/app.js")),
@@ -27,6 +27,7 @@ const FILES: [(&str, &str, &[u8]); 15] = [
     ("/mirror.js", SCRIPT, include_bytes!("../page/mirror.js")),
     ("/place.js", SCRIPT, include_bytes!("../page/place.js")),
     ("/table.js", SCRIPT, include_bytes!("../page/table.js")),
+    ("/timeline.js", SCRIPT, include_bytes!("../page/timeline.js")),
     ("/views.js", SCRIPT, include_bytes!("../page/views.js")),
     // htm 3.1.1 with preact, and uPlot 1.6.32, as published; their licences are next to them.
     ("/preact-htm.js", SCRIPT, include_bytes!("../page/vendor/preact-htm.js")),

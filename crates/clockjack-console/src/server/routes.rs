@@ -27,6 +27,7 @@ use super::{
     guard::{self, Access, Guard},
     page,
     stream::{self, Streams},
+    timeline,
 };
 use crate::{
     query::Params,
@@ -51,6 +52,7 @@ pub(super) fn router(served: Served, stopped: &watch::Receiver<()>) -> Router {
     page::add(Router::new())
         .route("/v1/hello", get(hello))
         .route("/v1/stream", get(stream::open))
+        .route("/v1/timeline", get(timeline::open))
         .route("/v1/act", post(act::act))
         .route("/v1/param", get(act::param))
         .route("/v1/graph.svg", get(graph_svg))

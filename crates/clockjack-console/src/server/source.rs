@@ -1,9 +1,11 @@
 //! [`Source`]: what a server shows. A running system, or the console of another program.
 
-use core::fmt;
+use core::{fmt, time::Duration};
 
+use clockjack_rt::FlightRecording;
 use serde_json::Value;
 
+use super::timeline::Traced;
 use crate::{
     Target,
     query::{Params, QueryError},
@@ -23,6 +25,12 @@ pub(crate) trait Source: Send + Sync + 'static {
 
     /// What actions are about.
     fn target(&self) -> &Target;
+
+    /// Records every poll until the owner is dropped, if the program allows it.
+    fn trace(&self) -> Option<Traced>;
+
+    /// What the workers have recorded within the last `last`; `None` if nobody records.
+    fn flight_recording(&self, last: Duration) -> Option<FlightRecording>;
 
     /// A client subscribes: from the first one on, the source is looked at continuously.
     fn subscribe(&self);

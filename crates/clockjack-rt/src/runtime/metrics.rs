@@ -9,7 +9,7 @@ mod actors;
 mod sampler;
 mod sources;
 
-use core::fmt;
+use core::{fmt, time::Duration};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use clockjack_actor::{ActorSystem, system::UncountedSystem};
@@ -21,7 +21,7 @@ use clockjack_observe::{
 use clockjack_sched::Scheduler;
 
 use self::{actors::WorstActors, sampler::Sampler};
-use super::{Runtime, TraceSource};
+use super::{FlightRecording, Runtime, TraceSource};
 use crate::{BlockingPool, BlockingStats, dispatchers::Dispatchers};
 
 /// The metrics of a [`Runtime`]: a handle that can be cloned and sent to the task that serves them.
@@ -167,6 +167,29 @@ impl RuntimeMetrics {
             all.extend(pinned.enumerate().map(|(n, one)| (format!("pinned-{n}"), one)));
         }
         all
+    }
+
+    /// As [`Runtime::set_tracing`].
+    #[doc(hidden)]
+    pub fn set_tracing(&self, is_on: bool) {
+        for pool in self.0.pools() {
+            pool.executor.set_tracing(is_on);
+        }
+        self.0.scheduler.set_tracing(is_on);
+    }
+
+    /// Whether the pool of the runtime is traced.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_tracing(&self) -> bool {
+        self.0.pool.executor.is_tracing()
+    }
+
+    /// As [`Runtime::flight_recording`].
+    #[doc(hidden)]
+    #[must_use]
+    pub fn flight_recording(&self, last: Duration) -> FlightRecording {
+        FlightRecording::of(&self.0.pools(), &self.0.system, last)
     }
 
     /// The threads for blocking work, and how many there may be.

@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use clockjack_actor::ActorSystem;
 use clockjack_exec::{Pid, executor_ref::ExecutorRef};
 use clockjack_observe::{
     Record,
@@ -49,10 +50,7 @@ impl Runtime {
     /// timers and jobs, and the start and end of every task. That costs about 100 ns per poll;
     /// while tracing is off, it costs nothing.
     pub fn set_tracing(&self, is_on: bool) {
-        for source in self.trace_sources() {
-            source.executor.set_tracing(is_on);
-        }
-        self.pool().scheduler().set_tracing(is_on);
+        self.metrics().set_tracing(is_on);
     }
 
     /// What the flight recorder has recorded within the last `last`, as far as the rings reach
@@ -60,37 +58,7 @@ impl Runtime {
     /// size.
     #[must_use]
     pub fn flight_recording(&self, last: Duration) -> FlightRecording {
-        let sources = self.trace_sources();
-        let last = u64::try_from(last.as_nanos()).unwrap_or(u64::MAX);
-        let pools = sources.iter().map(|source| {
-            let since = source.threads.clock.nanos_now().saturating_sub(last);
-            let recorder = source.threads.recorder.as_ref();
-            RecordedPool {
-                name: source.name.clone(),
-                node: u16::try_from(source.executor.node()).unwrap_or(u16::MAX),
-                rings: recorder.map_or_else(Vec::new, |recorder| recorder.records_since(since)),
-            }
-        });
-        let mut recording = FlightRecording { pools: pools.collect(), names: BTreeMap::new() };
-        let wanted = recording.subjects();
-        for source in &sources {
-            source.executor.live_tasks(|task| {
-                let id = id_of(task.pid);
-                if wanted.contains(&id) {
-                    recording.names.insert(
-                        id,
-                        task.name.map_or_else(|| task.type_name.to_owned(), Cow::into_owned),
-                    );
-                }
-            });
-        }
-        for (pid, path) in self.system().actors() {
-            let id = id_of(pid);
-            if wanted.contains(&id) {
-                recording.names.insert(id, path.to_string());
-            }
-        }
-        recording
+        self.metrics().flight_recording(last)
     }
 
     /// Writes what happened within the last `last` as a trace for <https://ui.perfetto.dev>, with
@@ -128,16 +96,51 @@ impl Runtime {
         self.flight_recording(last).add_to(&mut timeline, 0);
         out.write_all(&perfetto::encode(&timeline))
     }
-
-    fn trace_sources(&self) -> Vec<TraceSource> {
-        let threads = self.threads.as_ref().expect("they are taken out by the shutdown only");
-        let mut sources = vec![threads.pool.trace_source()];
-        sources.extend(threads.dispatchers.trace_sources());
-        sources
-    }
 }
 
 impl FlightRecording {
+    /// What these pools have recorded within the last `last`.
+    pub(super) fn of(sources: &[TraceSource], system: &ActorSystem, last: Duration) -> Self {
+        let last = u64::try_from(last.as_nanos()).unwrap_or(u64::MAX);
+        let pools = sources.iter().map(|source| {
+            let since = source.threads.clock.nanos_now().saturating_sub(last);
+            let recorder = source.threads.recorder.as_ref();
+            RecordedPool {
+                name: source.name.clone(),
+                node: u16::try_from(source.executor.node()).unwrap_or(u16::MAX),
+                rings: recorder.map_or_else(Vec::new, |recorder| recorder.records_since(since)),
+            }
+        });
+        let mut recording = Self { pools: pools.collect(), names: BTreeMap::new() };
+        let wanted = recording.subjects();
+        for source in sources {
+            source.executor.live_tasks(|task| {
+                let id = id_of(task.pid);
+                if wanted.contains(&id) {
+                    recording.names.insert(
+                        id,
+                        task.name.map_or_else(|| task.type_name.to_owned(), Cow::into_owned),
+                    );
+                }
+            });
+        }
+        for (pid, path) in system.actors() {
+            let id = id_of(pid);
+            if wanted.contains(&id) {
+                recording.names.insert(id, path.to_string());
+            }
+        }
+        recording
+    }
+
+    /// Replaces the names of actors and tasks.
+    #[doc(hidden)]
+    pub fn rename(&mut self, new: impl Fn(&str) -> String) {
+        for name in self.names.values_mut() {
+            *name = new(name);
+        }
+    }
+
     /// All records, with the worker that wrote each, in the order of their times.
     /// [`WorkerId::OUTSIDE`] stands for all threads that are not workers.
     #[must_use]
