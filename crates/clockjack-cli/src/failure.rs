@@ -53,6 +53,12 @@ impl Failure {
         Self::failed(format!("cannot start the worker threads: {why}"))
     }
 
+    /// The console of a run could not be opened.
+    #[cfg_attr(not(feature = "console"), expect(dead_code, reason = "there is no console"))]
+    pub(crate) fn no_console(source: impl Error) -> Self {
+        Self::failed(live::with_cause(&source))
+    }
+
     /// The measurements cannot be exported in the requested format.
     pub(crate) fn no_export(why: impl fmt::Display) -> Self {
         Self::failed(format!("cannot export the measurements: {why}"))

@@ -8,6 +8,7 @@ use std::{
     os::unix::fs::{PermissionsExt as _, symlink},
     path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use clockjack_cli::{Streams, exit_code, run};
@@ -200,17 +201,23 @@ impl Run {
     const FILES: [&str; 3] = ["log", "trace.json", "metrics.prom"];
 
     fn start(name: &str, hangs: bool, signals: &str) -> Self {
-        Self::start_in(name, hangs, signals, "")
+        Self::start_in(name, hangs, signals, "", &[])
     }
 
-    /// As `start`; `lane` are further settings of the lane.
-    fn start_in(name: &str, hangs: bool, signals: &str, lane: &str) -> Self {
+    /// As `start`; `lane` are further settings of the lane, and `more` further arguments.
+    fn start_in(name: &str, hangs: bool, signals: &str, lane: &str, more: &[&str]) -> Self {
         let path = scratch(&format!("{name}.yaml"));
         fs::write(&path, graph(hangs, lane)).expect("it can be written");
         let [log, trace, metrics] = Self::FILES.map(|file| path.with_extension(file));
         let mut role = vec!["clockjack", "run", text(&path), "--clock", "wall"];
         role.extend(["--commit-log", text(&log), "--trace", text(&trace)]);
         role.extend(["--metrics", text(&metrics)]);
+        role.extend(more);
+        Self::of(&role, signals, path.clone())
+    }
+
+    /// A run with these arguments, in its third call.
+    fn of(role: &[&str], signals: &str, path: PathBuf) -> Self {
         let exe = std::env::current_exe().expect("there is one");
         let mut command = Command::new("env");
         command.arg(signals).arg(exe);
@@ -236,12 +243,13 @@ impl Run {
         assert!(sent.expect("there is such a command").success());
     }
 
-    fn read_note(&mut self, signal: &str) {
+    /// Reads the note that a signal starts to drain.
+    fn read_note(&mut self, start: &str) {
         let mut err = BufReader::new(self.child.stderr.as_mut().expect("it has one"));
         let mut line = String::new();
         err.read_line(&mut line).expect("text");
-        let note = format!("clockjack: {signal}: waiting for the callbacks in progress");
-        assert!(line.starts_with(&note), "{line}");
+        assert!(line.starts_with(&format!("clockjack: {start}")), "{line}");
+        assert!(line.contains(": waiting up to "), "{line}");
         assert!(line.contains("a second signal writes the files without waiting"), "{line}");
     }
 
@@ -307,6 +315,57 @@ fn a_second_signal_does_not_wait_and_leaves_whole_files() {
 }
 
 #[test]
+fn a_run_that_hangs_ends_with_whole_files_after_the_drain_timeout() {
+    let mut run = Run::start_in("late", true, DEFAULT, "", &["--drain-timeout", "300ms"]);
+    let start = Instant::now();
+    run.send("-TERM");
+    run.read_note("SIGTERM: waiting up to 300ms for");
+    let summary = run.finish(exit_code::TERMINATED);
+    assert!(summary.contains("talk: abandoned: a callback did not return"), "{summary}");
+    assert!(start.elapsed() >= Duration::from_millis(300), "{:?}", start.elapsed());
+}
+
+#[test]
+fn an_observed_run_that_hangs_ends_with_a_whole_recording_after_the_drain_timeout() {
+    let path = scratch("observed.yaml");
+    fs::write(&path, graph(true, "")).expect("it can be written");
+    let record = path.with_file_name("recording");
+    let role = ["clockjack", "observe", text(&path), "--clock", "wall"];
+    let role = [&role[..], &["--record", text(&record), "--format", "human"]].concat();
+    let role = [&role[..], &["--drain-timeout", "100ms"]].concat();
+    let mut run = Run::of(&role, DEFAULT, path.clone());
+    run.send("-TERM");
+    run.read_note("SIGTERM: waiting up to 100ms for");
+    let code = run.child.wait().expect("it ends").code();
+    assert_eq!(code, Some(exit_code::TERMINATED.into()));
+    for name in ["manifest.json", "summary.json", "metrics.json"] {
+        let text = fs::read(record.join(name)).expect("it was written");
+        let json: Value = serde_json::from_slice(&text).expect("it is whole");
+        assert!(name != "summary.json" || json["abandoned"] == true, "{json}");
+    }
+}
+
+#[test]
+fn a_third_signal_ends_a_run_that_cannot_write_its_files() {
+    let path = scratch("third.yaml");
+    fs::write(&path, graph(false, "")).expect("it can be written");
+    // Nobody reads from it, so that its writer waits for ever.
+    let pipe = path.with_file_name("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is such a command").success());
+    let role = ["clockjack", "run", text(&path), "--clock", "wall", "--metrics", text(&pipe)];
+    let mut run = Run::of(&role, DEFAULT, path.clone());
+    run.send("-TERM");
+    run.read_note("SIGTERM");
+    run.read_until("deactivated");
+    run.send("-INT");
+    run.send("-TERM");
+    let code = run.child.wait().expect("it ends").code();
+    // Either of them may be the third one.
+    let signals = [exit_code::INTERRUPTED, exit_code::TERMINATED];
+    assert!(signals.map(|code| Some(code.into())).contains(&code), "{code:?}");
+}
+
+#[test]
 fn two_signals_at_once_let_a_run_drain_that_can() {
     // As from a terminal and from a supervisor that passes it on.
     let mut run = Run::start("pair", false, DEFAULT);
@@ -320,7 +379,7 @@ fn two_signals_at_once_let_a_run_drain_that_can() {
 
 #[test]
 fn a_callback_that_hangs_is_told_while_it_hangs_and_in_the_exit() {
-    let mut run = Run::start_in("overdue", true, DEFAULT, ", max_callback_ms: 20");
+    let mut run = Run::start_in("overdue", true, DEFAULT, ", max_callback_ms: 20", &[]);
     let mut err = BufReader::new(run.child.stderr.as_mut().expect("it has one"));
     let mut line = String::new();
     err.read_line(&mut line).expect("text");
