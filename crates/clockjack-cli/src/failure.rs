@@ -99,7 +99,7 @@ impl Failure {
     pub(crate) fn not_connected(source: ConnectError) -> Self {
         let is_not_allowed = source.is_not_allowed();
         let code = if is_not_allowed { exit_code::NOT_ALLOWED } else { exit_code::NOT_CONNECTED };
-        Self { exit_code: code, ..Self::usage(live::with_cause(&source)) }
+        Self { exit_code: code, ..Self::usage(printable(&live::with_cause(&source))) }
     }
 
     /// A running program does not answer, or refuses.
@@ -109,12 +109,12 @@ impl Failure {
             error if error.is_not_found() || error.is_invalid() => exit_code::USAGE,
             _ => exit_code::NOT_CONNECTED,
         };
-        Self { exit_code: code, ..Self::usage(source.to_string()) }
+        Self { exit_code: code, ..Self::usage(printable(&source.to_string())) }
     }
 
     /// A running program has nothing of the name that was asked for.
     pub(crate) fn nothing_there(why: &str) -> Self {
-        Self::usage(why)
+        Self::usage(printable(why))
     }
 
     /// A running program has closed its console.

@@ -10,7 +10,13 @@ use clockjack_console::{
 use clockjack_graph::Registry;
 
 use super::{Cli, Streams, exit_codes, write_result};
-use crate::{exit_code, failure::Failure, format::Format, graph::doctor, live, span};
+use crate::{
+    exit_code,
+    failure::{Failure, printable},
+    format::Format,
+    graph::doctor,
+    live, span,
+};
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
@@ -61,19 +67,26 @@ impl DoctorArgs {
         let value = live::look(&client, Findings::NAME, &Params::new(), self.wait)?;
         let found: Findings = serde_json::from_value(value.clone()).unwrap_or_default();
         let records = value.as_array().cloned().unwrap_or_default();
-        let text = self.format.list("findings", records.into_iter(), || {
-            let lines = found
-                .iter()
-                .map(|one| format!("{} {}   clockjack explain {}\n", one.code, one.text, one.code));
-            let text: String = lines.collect();
-            if text.is_empty() { "no findings\n".to_owned() } else { text }
-        });
+        let text = self.format.list("findings", records.into_iter(), || lines(&found));
         write_result(streams, &text)?;
         if found.is_empty() {
             return Ok(());
         }
         Err(Failure::already_reported(exit_code::ASSERTION_FAILED))
     }
+}
+
+/// One line per finding. Paths of actors are in its text, and a program names its actors as it
+/// likes.
+fn lines(found: &Findings) -> String {
+    if found.is_empty() {
+        return "no findings\n".to_owned();
+    }
+    let lines = found.iter().map(|one| {
+        let (code, text) = (printable(&one.code), printable(&one.text));
+        format!("{code} {text}   clockjack explain {code}\n")
+    });
+    lines.collect()
 }
 
 const COMPLETIONS_EXAMPLES: &str = "\
@@ -130,5 +143,23 @@ impl ManArgs {
         let rendered = clap_mangen::Man::new(command).render(&mut page);
         rendered.map_err(Failure::output)?;
         write_result(streams, page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_sends_no_commands_to_the_terminal() {
+        let found = serde_json::json!([
+            {"code": "S01", "text": "/user/\u{1b}[2J has been\nstuck"},
+            {"code": "S03", "text": "/user/\u{9b}2J: 940 of 1000"},
+        ]);
+        let found: Findings = serde_json::from_value(found).expect("these are findings");
+        let expected = "S01 /user/\\u{1b}[2J has been\\nstuck   clockjack explain S01\n\
+                        S03 /user/\\u{9b}2J: 940 of 1000   clockjack explain S03\n";
+        assert_eq!(lines(&found), expected);
+        assert_eq!(lines(&Findings::new()), "no findings\n");
     }
 }
