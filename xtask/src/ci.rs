@@ -135,7 +135,10 @@ const DEEP: &[Step] = &[
     quiet("compare tests", "test --profile smoke -p clockjack-compare"),
     // One program at a time, on a quiet machine: they are looked at for three seconds each.
     quiet("sick shops", "test -p clockjack-shop -- --test-threads 1"),
-    shown("an idle minute of the gateway", "run -p clockjack-gateway -- --idle 60"),
+    shown(
+        "an idle minute of the gateway",
+        "run -p clockjack-gateway -- --idle 60 127.0.0.1:0 127.0.0.1:0",
+    ),
     shown("compare timers", "xtask compare timers"),
     shown("compare executor", "xtask compare executor"),
     shown("compare jitter", "xtask compare jitter"),

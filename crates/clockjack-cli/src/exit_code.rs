@@ -35,7 +35,8 @@ pub const ASSERTION_FAILED: u8 = 9;
 pub const NOT_ALLOWED: u8 = 13;
 
 /// SIGINT (Ctrl-C): the work in progress was completed, and the report covers the part that ran.
-/// After a second signal the work in progress was abandoned; all files are complete nevertheless.
+/// After a second signal or the drain time-out the work in progress was abandoned; all files are
+/// complete nevertheless.
 /// A third signal exits at once.
 pub const INTERRUPTED: u8 = 130;
 

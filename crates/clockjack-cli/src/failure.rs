@@ -53,6 +53,12 @@ impl Failure {
         Self::failed(format!("cannot start the worker threads: {why}"))
     }
 
+    /// The console of a run could not be opened.
+    #[cfg_attr(not(feature = "console"), expect(dead_code, reason = "there is no console"))]
+    pub(crate) fn no_console(source: impl Error) -> Self {
+        Self::failed(live::with_cause(&source))
+    }
+
     /// The measurements cannot be exported in the requested format.
     pub(crate) fn no_export(why: impl fmt::Display) -> Self {
         Self::failed(format!("cannot export the measurements: {why}"))
@@ -93,7 +99,7 @@ impl Failure {
     pub(crate) fn not_connected(source: ConnectError) -> Self {
         let is_not_allowed = source.is_not_allowed();
         let code = if is_not_allowed { exit_code::NOT_ALLOWED } else { exit_code::NOT_CONNECTED };
-        Self { exit_code: code, ..Self::usage(live::with_cause(&source)) }
+        Self { exit_code: code, ..Self::usage(printable(&live::with_cause(&source))) }
     }
 
     /// A running program does not answer, or refuses.
@@ -103,12 +109,12 @@ impl Failure {
             error if error.is_not_found() || error.is_invalid() => exit_code::USAGE,
             _ => exit_code::NOT_CONNECTED,
         };
-        Self { exit_code: code, ..Self::usage(source.to_string()) }
+        Self { exit_code: code, ..Self::usage(printable(&source.to_string())) }
     }
 
     /// A running program has nothing of the name that was asked for.
     pub(crate) fn nothing_there(why: &str) -> Self {
-        Self::usage(why)
+        Self::usage(printable(why))
     }
 
     /// A running program has closed its console.

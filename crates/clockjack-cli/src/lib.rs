@@ -24,8 +24,9 @@
 //! * [Exit codes](exit_code) are part of the interface.
 //! * Colors are used only on a terminal, and never if `NO_COLOR` is set; `--color` overrides both.
 //!   The progress line consists of printable text and carriage returns. On Ctrl-C or
-//!   SIGTERM a run completes the work in progress and exits with 130 or 143; a second signal does
-//!   not wait for it. Every other command is stopped by the signal.
+//!   SIGTERM a run completes the work in progress and exits with 130 or 143; it does not wait for
+//!   it longer than `--drain-timeout`, nor after a second signal. Every other command is stopped by
+//!   the signal.
 //! * Everything except measured durations is the same in every run with the same arguments, on
 //!   every machine. In `--format json` the exceptions are the members of `timing`.
 //!
@@ -49,7 +50,7 @@
 //!
 //! `ps`, `top`, `inspect` and `doctor --of` look at a running program that has opened its console
 //! (`Console::of(&rt).open()?`). `get` prints a setting of one of its graphs, and `set` changes it
-//! if the program allows that.
+//! if the program allows that. `run --console` opens a console on a run.
 //!
 //! # Demos
 //!
@@ -71,6 +72,12 @@
 //! Real time for `demo`: it checks correctness, not the punctuality of the operating system.
 
 mod cli;
+#[cfg(feature = "console")]
+#[path = "console/with.rs"]
+mod console;
+#[cfg(not(feature = "console"))]
+#[path = "console/without.rs"]
+mod console;
 mod demo;
 pub mod exit_code;
 mod failure;

@@ -82,7 +82,9 @@ pub(crate) fn outline(value: &Value) -> String {
 
 fn write(value: &Value, indent: usize, out: &mut String) {
     let members: Vec<(String, &Value)> = match value {
-        Value::Object(members) => members.iter().map(|(k, v)| (format!("{k}:"), v)).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(k, v)| (format!("{}:", clean(k)), v)).collect()
+        }
         Value::Array(items) => items.iter().map(|item| ("-".to_owned(), item)).collect(),
         other => vec![(String::new(), other)],
     };
@@ -105,7 +107,7 @@ fn write(value: &Value, indent: usize, out: &mut String) {
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => text.chars().map(|c| if c.is_control() { '?' } else { c }).collect(),
+        Value::String(text) => clean(text),
         Value::Array(_) => "none".to_owned(),
         Value::Object(members) => match members.get("v") {
             Some(number) if members.contains_key("sampled") => format!("{} ~", plain(number)),
@@ -120,6 +122,11 @@ fn plain(value: &Value) -> String {
     }
 }
 
+/// A text of a program without what would be a command to the terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -130,10 +137,10 @@ mod tests {
     fn an_outline_shows_unknown_numbers_as_dashes() {
         let value = json!({
             "path": "/user/a\u{1b}", "rate": null, "share": {"v": 0.25, "sampled": 0.1},
-            "asks": [], "mailbox": {"depth": 3}, "children": [{"path": "/b"}],
+            "\u{9b}2J": 1, "asks": [], "mailbox": {"depth": 3}, "children": [{"path": "/b"}],
         });
         let expected = "asks: none\nchildren:\n  -\n    path: /b\nmailbox:\n  depth: 3\n\
-            path: /user/a?\nrate: -\nshare: 0.250 ~\n";
+            path: /user/a?\nrate: -\nshare: 0.250 ~\n?2J: 1\n";
         assert_eq!(outline(&value), expected);
     }
 

@@ -1,7 +1,8 @@
 //! Runs a graph for the commands `run`, `trace`, `observe` and `bench`: starts a runtime with
 //! worker threads, starts one run on it, and calls an observer at intervals. The only influence on
-//! the run is a signal: the first one stops the run after the work in progress, the second one ends
-//! the wait for that.
+//! the run is a signal: the first one stops the run after the work in progress, the second one and
+//! the drain time-out end the wait for that. Clients of its console may have more influence, if the
+//! user says so.
 
 pub(crate) mod assertions;
 pub(crate) mod bench;
@@ -20,6 +21,7 @@ use core::{
 };
 use std::{sync::Arc, task::Wake, thread::Thread, time::Instant};
 
+use clap::ValueEnum;
 use clockjack_graph::{
     Clock, CommitLog, Graph, GraphRun, Parallel, RunOptions, Stopper,
     compile::Plan,
@@ -30,11 +32,13 @@ use clockjack_rt::{
     FailureLog, FlightRecording, Runtime, RuntimeConfig, actor::ActorSystem, signals::StopSignal,
 };
 
-use crate::{failure::Failure, interrupt::Interrupt};
+use crate::{console::RunConsole, failure::Failure, interrupt::Interrupt};
 
 /// The default interval between two calls of the observer.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a run may take to end after the second signal.
+/// How long a run may take to stop after the first signal, unless the user says otherwise.
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a run may take to end after the second signal, or after the drain time-out.
 const LAST_CHANCE: Duration = Duration::from_millis(200);
 /// The number of epochs of a run in virtual time without a bound.
 pub(crate) const STEPS_DEFAULT: u64 = 1000;
@@ -58,6 +62,10 @@ pub(crate) struct RunSettings {
     pub(crate) journal: Option<ComponentLog>,
     /// Which calls are measured, for their distribution; `None`: few of them, without it.
     pub(crate) call_times: Option<CallTimes>,
+    /// How long the run may take to stop after the first signal.
+    pub(crate) drain_timeout: Duration,
+    /// What clients of its console may do; `None`: it has none.
+    pub(crate) console: Option<Allowed>,
 }
 
 /// Which calls are measured.
@@ -68,6 +76,15 @@ pub(crate) enum CallTimes {
     /// Those of one epoch in seven, a prime: components that are called in every second, fourth or
     /// tenth epoch are measured, too.
     Many,
+}
+
+/// What clients of the console of a run may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Allowed {
+    /// Look, watch actors, trace for a while.
+    Inspect,
+    /// Also change settings of the graph: `clockjack set`.
+    Graphs,
 }
 
 impl RunSettings {
@@ -85,6 +102,8 @@ impl RunSettings {
             trace: None,
             journal: None,
             call_times: None,
+            drain_timeout: DRAIN_TIMEOUT,
+            console: None,
         }
     }
 
@@ -213,10 +232,19 @@ pub(crate) fn run_with_interval(
     let runtime = Runtime::start_with(system, config).map_err(Failure::no_runtime)?;
     runtime.set_tracing(traces_workers);
     let (began, began_ns) = (Instant::now(), runtime.pool().handle().nanos());
+    let console =
+        settings.console.map(|allowed| RunConsole::open(&runtime, allowed)).transpose()?;
     let (end, was_interrupted) = match graph.start(runtime.system(), settings.options()) {
-        Ok(run) => wait(run, interrupt, interval, &mut observer),
+        Ok(run) => {
+            if let Some(console) = &console {
+                let name = run.plan().name.clone();
+                observer(Moment::Note(&console.show(&name, &run)));
+            }
+            wait(run, interrupt, (interval, settings.drain_timeout), &mut observer)
+        }
         Err(error) => (RunEnd::Stopped(Box::new(Err(error))), false),
     };
+    drop(console);
     let signal = interrupt.signal().filter(|_| was_interrupted);
     let wall = began.elapsed();
     let host = runtime.metrics().samples();
@@ -264,16 +292,17 @@ pub(crate) fn probe_lane_settings(plan: &mut Plan) -> Result<(), Failure> {
 /// How a run ends.
 enum RunEnd {
     Stopped(Box<Result<RunReport, RunError>>),
-    /// It did not stop before the second signal; with the calls that do not return.
+    /// It did not stop before the second signal or the drain time-out; with the calls that do not
+    /// return.
     Abandoned(Metrics, Vec<OverdueCall>),
 }
 
 /// Waits on this thread until the run stops, and calls `observer` at intervals. The first signal
-/// stops the run, the second one soon ends the wait.
+/// stops the run, the second one or the drain time-out soon ends the wait.
 fn wait(
     run: GraphRun,
     interrupt: &Interrupt,
-    interval: Duration,
+    (interval, drain_timeout): (Duration, Duration),
     observer: &mut dyn FnMut(Moment<'_>),
 ) -> (RunEnd, bool) {
     let stopper = run.stopper();
@@ -283,13 +312,14 @@ fn wait(
     let is_woken = &unpark.1;
     let mut cx = Context::from_waker(&waker);
     let mut run = pin!(run);
-    let (mut was_interrupted, mut urgent_at, mut overdue) = (false, None, Vec::new());
+    let (mut interrupted_at, mut urgent_at, mut overdue) = (None::<Instant>, None, Vec::new());
     loop {
         if let Poll::Ready(outcome) = run.as_mut().poll(&mut cx) {
             observer(Moment::Frame(&stopper));
-            return (RunEnd::Stopped(Box::new(outcome)), was_interrupted);
+            return (RunEnd::Stopped(Box::new(outcome)), interrupted_at.is_some());
         }
-        if interrupt.is_urgent() {
+        let is_late = interrupted_at.is_some_and(|at| at.elapsed() >= drain_timeout);
+        if interrupt.is_urgent() || is_late {
             // Both signals may have arrived since the last look, and a terminal and a supervisor
             // may each have sent one: a run that can end at once is not abandoned.
             stopper.stop();
@@ -308,11 +338,11 @@ fn wait(
                 break;
             }
         }
-        if interrupt.is_requested() && !was_interrupted {
-            was_interrupted = true;
+        if interrupt.is_requested() && interrupted_at.is_none() {
+            interrupted_at = Some(Instant::now());
             stopper.stop();
             if let Some(signal) = interrupt.signal() {
-                observer(Moment::Note(&drain_note(signal)));
+                observer(Moment::Note(&drain_note(signal, drain_timeout)));
             }
         }
         overdue = note_overdue(&stopper, &overdue, observer);
@@ -337,10 +367,10 @@ fn note_overdue(
 }
 
 /// What a signal starts.
-fn drain_note(signal: StopSignal) -> String {
+fn drain_note(signal: StopSignal, drain_timeout: Duration) -> String {
     format!(
-        "clockjack: {signal}: waiting for the callbacks in progress, then every component is \
-         deactivated; a second signal writes the files without waiting"
+        "clockjack: {signal}: waiting up to {drain_timeout:?} for the callbacks in progress, then \
+         every component is deactivated; a second signal writes the files without waiting"
     )
 }
 

@@ -9,11 +9,13 @@ mod platform;
 #[path = "interrupts/windows.rs"]
 mod platform;
 
+use core::time::Duration;
 use std::{
     fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::Command,
+    time::Instant,
 };
 
 use clockjack_cli::{Streams, exit_code, run};
@@ -116,25 +118,34 @@ impl Run {
 
     /// Starts a run; `lane` are further settings of the lane.
     fn start(name: &str, hangs: bool, lane: &str) -> Self {
-        Self::start_by(name, hangs, lane, Process::start)
+        Self::start_by(name, hangs, lane, &[], Process::start)
     }
 
-    fn start_by(name: &str, hangs: bool, lane: &str, start: fn(&str) -> Process) -> Self {
+    /// As `start`; `more` are further arguments.
+    fn start_by(
+        name: &str,
+        hangs: bool,
+        lane: &str,
+        more: &[&str],
+        start: fn(&str) -> Process,
+    ) -> Self {
         let path = scratch(&format!("{name}.yaml"));
         fs::write(&path, graph(hangs, lane)).expect("it can be written");
         let [log, trace, metrics] = Self::FILES.map(|file| path.with_extension(file));
         let mut role = vec!["clockjack", "run", text(&path), "--clock", "wall"];
         role.extend(["--commit-log", text(&log), "--trace", text(&trace)]);
         role.extend(["--metrics", text(&metrics)]);
+        role.extend(more);
         let mut process = start(&role.join("\n"));
         read_until(&mut process, "third call");
         Self { process, graph: path }
     }
 
-    fn read_note(&mut self, signal: &str) {
+    /// Reads the note that a signal starts to drain.
+    fn read_note(&mut self, start: &str) {
         let line = self.process.read_error();
-        let note = format!("clockjack: {signal}: waiting for the callbacks in progress");
-        assert!(line.starts_with(&note), "{line}");
+        assert!(line.starts_with(&format!("clockjack: {start}")), "{line}");
+        assert!(line.contains(": waiting up to "), "{line}");
         assert!(line.contains("a second signal writes the files without waiting"), "{line}");
     }
 
@@ -198,6 +209,40 @@ fn a_second_signal_does_not_wait_and_leaves_whole_files() {
     run.read_note("SIGTERM");
     run.process.send(&[SIGINT]);
     run.finish(&[ABANDONED], exit_code::TERMINATED);
+}
+
+#[test]
+fn a_run_that_hangs_ends_with_whole_files_after_the_drain_timeout() {
+    let more = ["--drain-timeout", "300ms"];
+    let mut run = Run::start_by("late", true, "", &more, Process::start);
+    let start = Instant::now();
+    run.process.send(&[SIGTERM]);
+    run.read_note("SIGTERM: waiting up to 300ms for");
+    run.finish(&[ABANDONED], exit_code::TERMINATED);
+    let took = start.elapsed();
+    // The default is ten seconds.
+    assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(9), "{took:?}");
+}
+
+#[test]
+fn an_observed_run_that_hangs_ends_with_a_whole_recording_after_the_drain_timeout() {
+    let path = scratch("observed.yaml");
+    fs::write(&path, graph(true, "")).expect("it can be written");
+    let record = path.with_file_name("recording");
+    let role = ["clockjack", "observe", text(&path), "--clock", "wall"];
+    let role = [&role[..], &["--record", text(&record), "--format", "human"]].concat();
+    let role = [&role[..], &["--drain-timeout", "100ms"]].concat();
+    let mut process = Process::start(&role.join("\n"));
+    read_until(&mut process, "third call");
+    process.send(&[SIGTERM]);
+    let note = process.read_error();
+    assert!(note.starts_with("clockjack: SIGTERM: waiting up to 100ms for"), "{note}");
+    assert_eq!(process.wait(), Some(exit_code::TERMINATED.into()));
+    for name in ["manifest.json", "summary.json", "metrics.json"] {
+        let text = fs::read(record.join(name)).expect("it was written");
+        let json: Value = serde_json::from_slice(&text).expect("it is whole");
+        assert!(name != "summary.json" || json["abandoned"] == true, "{json}");
+    }
 }
 
 #[test]

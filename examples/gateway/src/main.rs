@@ -5,7 +5,11 @@ use core::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clockjack_gateway::{
     gateway::{Config, Gateway},
@@ -21,7 +25,8 @@ TCP      where devices connect; 127.0.0.1:7070 by default, port 0 is any free po
 HTTP     where the pages are; 127.0.0.1:8080 by default
 ARCHIVE  the file to which readings are appended; without it they are dropped
 
---idle SECONDS  drain after this time, and fail if anything was warned of
+--idle SECONDS  drain after this time, and fail if anything was warned of,
+                except that SIGINT was ignored at the start
 
 Ctrl-C and SIGTERM drain the gateway, a second signal exits at once.";
 
@@ -37,19 +42,42 @@ static WARNINGS: AtomicU64 = AtomicU64::new(0);
 struct CountedLog;
 
 impl MakeWriter<'_> for CountedLog {
-    type Writer = io::Stderr;
+    type Writer = Line<io::Stderr>;
 
-    fn make_writer(&self) -> io::Stderr {
-        io::stderr()
+    fn make_writer(&self) -> Self::Writer {
+        Line { to: io::stderr(), is_counted: false }
     }
 
-    fn make_writer_for(&self, line: &Metadata<'_>) -> io::Stderr {
-        if *line.level() <= Level::WARN {
+    fn make_writer_for(&self, line: &Metadata<'_>) -> Self::Writer {
+        Line { is_counted: *line.level() <= Level::WARN, ..self.make_writer() }
+    }
+}
+
+/// A line of the log.
+struct Line<W> {
+    to: W,
+    /// Whether the line is a warning or an error that was not looked at yet.
+    is_counted: bool,
+}
+
+impl<W: Write> Write for Line<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if core::mem::take(&mut self.is_counted) && is_about_us(bytes) {
             // Relaxed: read after the threads of the gateway were joined.
             WARNINGS.fetch_add(1, Relaxed);
         }
-        self.make_writer()
+        self.to.write(bytes)
     }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Whether somebody would have to change the gateway. That it was started in the background of a
+/// script, with SIGINT ignored, is worth a warning and no fault of the gateway.
+fn is_about_us(line: &[u8]) -> bool {
+    !String::from_utf8_lossy(line).contains("SIGINT was ignored")
 }
 
 fn main() -> ExitCode {
@@ -129,4 +157,25 @@ fn arguments(
         devices_max: DEVICES_MAX,
     };
     Ok(Some((config, idle)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_is_counted_once_unless_it_is_about_the_start_in_the_background() {
+        let n_counted = |line: &str, is_counted| {
+            let before = WARNINGS.load(Relaxed);
+            let mut line_out = Line { to: Vec::new(), is_counted };
+            let (head, tail) = line.split_at(line.len() / 2);
+            line_out.write_all(line.as_bytes()).expect("memory takes it");
+            line_out.write_all(tail.as_bytes()).expect("memory takes it");
+            assert_eq!(line_out.to, [head, tail, tail].concat().as_bytes());
+            WARNINGS.load(Relaxed) - before
+        };
+        assert_eq!(n_counted(" WARN the executor is late", true), 1);
+        assert_eq!(n_counted(" WARN SIGINT was ignored when the program started", true), 0);
+        assert_eq!(n_counted(" INFO devices at", false), 0);
+    }
 }

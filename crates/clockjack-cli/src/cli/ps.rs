@@ -9,7 +9,11 @@ use clockjack_console::{
 use serde_json::{Value, json};
 
 use super::{Streams, exit_codes, write_result};
-use crate::{failure::Failure, format::Format, live};
+use crate::{
+    failure::{Failure, printable},
+    format::Format,
+    live,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,6 +64,7 @@ fn record(program: &Program) -> Value {
     })
 }
 
+/// The programs as text. A program names itself as it likes, and so does the maker of a file.
 fn table(records: &[Value]) -> String {
     if records.is_empty() {
         return "no running program has a console\n".to_owned();
@@ -71,13 +76,14 @@ fn table(records: &[Value]) -> String {
         let actors = one["actors"].as_f64().map_or("-".to_owned(), |n| n.to_string());
         let classes = one["control"].as_array().map(|names| {
             let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
-            if names.is_empty() { "none".to_owned() } else { names.join(",") }
+            if names.is_empty() { "none".to_owned() } else { printable(&names.join(",")) }
         });
-        let address = one["address"].as_str().unwrap_or_default();
-        let problem = one["problem"].as_str().map_or(String::new(), |why| format!("  ({why})"));
+        let address = printable(one["address"].as_str().unwrap_or_default());
+        let problem = one["problem"].as_str();
+        let problem = problem.map_or(String::new(), |why| format!("  ({})", printable(why)));
         let cells = [
             one["pid"].to_string(),
-            one["system"].as_str().unwrap_or_default().to_owned(),
+            printable(one["system"].as_str().unwrap_or_default()),
             up,
             actors,
             classes.unwrap_or_else(|| "-".into()),
@@ -91,4 +97,22 @@ fn table(records: &[Value]) -> String {
         format!("{}{address}\n", cells.collect::<String>())
     };
     rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_sends_no_commands_to_the_terminal() {
+        let evil = "\u{1b}]0;x\u{7}\u{9b}2J\n";
+        let record = json!({
+            "pid": 4711, "system": evil, "up_s": 8_047, "actors": 12.0, "control": [evil, "JOBS"],
+            "address": evil, "problem": evil,
+        });
+        let text = table(&[record]);
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains(r"\u{1b}]0;x") && text.contains("02:14:07"), "{text}");
+    }
 }

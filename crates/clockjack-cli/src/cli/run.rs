@@ -33,7 +33,7 @@ use crate::{
     output::{ClosingWriter, LastFlush, LogFile, LogFiles, OutputFile},
     plot::values::RunValues,
     run::{
-        self, CallTimes, Moment, RunResult, RunSettings,
+        self, Allowed, CallTimes, Moment, RunResult, RunSettings,
         bench::{BenchResult, fnv1a64},
         events, overview, summary,
     },
@@ -85,6 +85,11 @@ pub(super) struct RunBounds {
     /// Seed for everything random. Equal seeds give equal runs.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
+
+    /// How long to wait for callbacks in progress after Ctrl-C or SIGTERM. Then the files are
+    /// written without waiting, as after a second signal.
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = span::parse)]
+    drain_timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -132,13 +137,17 @@ impl RunBounds {
             trace: None,
             journal: None,
             call_times: None,
+            drain_timeout: self.drain_timeout,
+            console: None,
         }
     }
 
     /// Whether the user gave none of these options.
     pub(super) fn are_default(&self) -> bool {
-        let Self { steps, length, until_idle, clock, workers, parallel, seed } = self;
+        let Self { steps, length, until_idle, clock, workers, parallel, seed, drain_timeout } =
+            self;
         (steps, length, workers) == (&None, &None, &None)
+            && *drain_timeout == run::DRAIN_TIMEOUT
             && (*until_idle, *clock, *parallel, *seed)
                 == (false, ClockMode::Virtual, ParallelMode::Auto, 0)
     }
@@ -155,6 +164,7 @@ Examples:
   clockjack run cell.yaml --deny-late                   exit with 7 if data was late
   clockjack run cell.yaml --log info                    print the log messages of components
   clockjack run cell.yaml --plot arm.position           choose the edges that are plotted
+  clockjack run cell.yaml --console                     look at it in a browser, in real time
 
 The table shows for each component its calls, its calls per second of the run's time, the last value
 at its first output (or at its input, if it has no output), the lost messages, and the median and
@@ -216,6 +226,17 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "EDGE,..", value_delimiter = ',')]
     plot: Vec<String>,
 
+    /// Open a console on this machine, and print its URL once on standard error: for a browser, and
+    /// for `clockjack top`, `inspect` and `get`. Time passes as it really does: all lanes follow
+    /// the clock of the system, unless --clock is described. The console closes with the run.
+    #[arg(long)]
+    console: bool,
+
+    /// What clients of the console may do.
+    #[arg(long, value_enum, value_name = "CLASS", requires = "console",
+        default_value_t = Allowed::Inspect)]
+    control: Allowed,
+
     /// Output format: a summary, one JSON object, or one JSON object per record.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
@@ -234,7 +255,7 @@ pub(super) struct RunArgs {
 impl RunArgs {
     pub(super) fn run(&self, env: Env<'_>, streams: &mut Streams<'_>) -> Result<(), Failure> {
         let loaded = self.graph.load(env, self.format, streams)?;
-        let mut settings = self.bounds.settings();
+        let mut settings = self.settings();
         let values = self.values(&loaded.plan)?;
         let logs = self.commit_log.as_ref();
         let lanes = own_clocks(&loaded.plan, settings.clock);
@@ -280,6 +301,18 @@ impl RunArgs {
         exit_with(summary::exit_code(&result, demands))
     }
 
+    /// The settings of the run, without its files.
+    fn settings(&self) -> RunSettings {
+        let settings = self.bounds.settings();
+        if !self.console {
+            return settings;
+        }
+        // In virtual time the run would be over before anybody has opened the page.
+        let is_virtual = settings.clock == Clock::Virtual;
+        let clock = if is_virtual { Clock::Wall } else { settings.clock };
+        RunSettings { clock, console: Some(self.control), ..settings }
+    }
+
     /// Where the values of the run are recorded, if that is wanted.
     fn values(&self, plan: &Plan) -> Result<Option<RunValues>, Failure> {
         let is_none = self.plot == ["none"];
@@ -303,7 +336,7 @@ impl RunArgs {
         env: Env<'_>,
         streams: &Streams<'_>,
     ) -> String {
-        let (clock, style) = (self.bounds.settings().clock, plot::style(env.color, streams, false));
+        let (clock, style) = (self.settings().clock, plot::style(env.color, streams, false));
         let mut text = overview::text(plan, result, clock, values, style);
         // A user who gives options knows the command.
         if !env.has_options && result.error.is_none() && !result.was_interrupted {

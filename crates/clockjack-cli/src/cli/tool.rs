@@ -11,7 +11,13 @@ use clockjack_graph::Registry;
 use serde_json::json;
 
 use super::{Cli, Streams, exit_codes, write_result};
-use crate::{exit_code, failure::Failure, format::Format, graph::doctor, live, span};
+use crate::{
+    exit_code,
+    failure::{Failure, printable},
+    format::Format,
+    graph::doctor,
+    live, span,
+};
 
 const DOCTOR_EXAMPLES: &str = "\
 Examples:
@@ -81,11 +87,13 @@ impl DoctorArgs {
     }
 }
 
-/// What was found, and what cannot be known after a look of this length.
+/// What was found, and what cannot be known after a look of this length. Paths of actors are in the
+/// texts, and a program names its actors as it likes.
 fn examination(found: &Findings) -> String {
-    let lines = found.rows.iter();
-    let lines =
-        lines.map(|one| format!("{} {}   clockjack explain {}\n", one.code, one.text, one.code));
+    let lines = found.rows.iter().map(|one| {
+        let (code, text) = (printable(&one.code), printable(&one.text));
+        format!("{code} {text}   clockjack explain {code}\n")
+    });
     let mut text: String = lines.collect();
     if found.looked_ms.is_none() && text.is_empty() {
         text.push_str("unknown: nobody looks at the program\n");
@@ -93,7 +101,11 @@ fn examination(found: &Findings) -> String {
         text.push_str("no findings\n");
     }
     for open in &found.undecided {
-        text.push_str(&format!("{} is undecided: {}\n", open.code, open.why));
+        text.push_str(&format!(
+            "{} is undecided: {}\n",
+            printable(&open.code),
+            printable(&open.why)
+        ));
     }
     text
 }
@@ -152,5 +164,23 @@ impl ManArgs {
         let rendered = clap_mangen::Man::new(command).render(&mut page);
         rendered.map_err(Failure::output)?;
         write_result(streams, page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_sends_no_commands_to_the_terminal() {
+        let found = serde_json::json!([
+            {"code": "S01", "text": "/user/\u{1b}[2J has been\nstuck"},
+            {"code": "S03", "text": "/user/\u{9b}2J: 940 of 1000"},
+        ]);
+        let found: Findings = serde_json::from_value(found).expect("these are findings");
+        let expected = "S01 /user/\\u{1b}[2J has been\\nstuck   clockjack explain S01\n\
+                        S03 /user/\\u{9b}2J: 940 of 1000   clockjack explain S03\n";
+        assert_eq!(lines(&found), expected);
+        assert_eq!(lines(&Findings::new()), "no findings\n");
     }
 }

@@ -1,6 +1,7 @@
 //! Signals that a test sends to a process; and one that is ignored, as only Unix has it.
 
 use std::{
+    fs,
     io::{BufRead as _, BufReader},
     os::unix::process::CommandExt as _,
     process::{Child, ChildStderr, ChildStdout, Command, Stdio},
@@ -8,7 +9,7 @@ use std::{
 
 use clockjack_cli::exit_code;
 
-use super::{DRAINED, Run, TEST};
+use super::{DRAINED, Run, TEST, graph, read_until, scratch, text};
 
 /// Says in the environment what the child is to do.
 const ROLE: &str = "CLOCKJACK_TEST_ROLE";
@@ -88,10 +89,31 @@ impl Drop for Process {
 #[test]
 fn an_ignored_interrupt_is_a_warning_and_the_other_signal_works() {
     let start = |role: &str| Process::start_with("--ignore-signal=INT", role);
-    let mut run = Run::start_by("ignored", false, "", start);
+    let mut run = Run::start_by("ignored", false, "", &[], start);
     let line = run.process.read_error();
     assert!(line.starts_with("clockjack: SIGINT was ignored when the program started"), "{line}");
     run.process.send(&[SIGINT]);
     run.process.send(&[SIGTERM]);
     run.finish(&["deactivated", DRAINED], exit_code::TERMINATED);
+}
+
+#[test]
+fn a_third_signal_ends_a_run_that_cannot_write_its_files() {
+    let path = scratch("third.yaml");
+    fs::write(&path, graph(false, "")).expect("it can be written");
+    // Nobody reads from it, so that its writer waits for ever.
+    let pipe = path.with_file_name("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is such a command").success());
+    let role = ["clockjack", "run", text(&path), "--clock", "wall", "--metrics", text(&pipe)];
+    let mut process = Process::start(&role.join("\n"));
+    read_until(&mut process, "third call");
+    process.send(&[SIGTERM]);
+    let note = process.read_error();
+    assert!(note.starts_with("clockjack: SIGTERM: waiting up to "), "{note}");
+    read_until(&mut process, "deactivated");
+    process.send(&[SIGINT, SIGTERM]);
+    let code = process.wait();
+    // Either of them may be the third one.
+    let signals = [exit_code::INTERRUPTED, exit_code::TERMINATED];
+    assert!(signals.map(|code| Some(code.into())).contains(&code), "{code:?}");
 }
