@@ -454,7 +454,7 @@ impl Session<'_> {
         last["n_dropped"] = n_dropped.into();
         last["n_events"] = self.checker.n_events().into();
         last["assertions_ok"] = holds.into();
-        last["losses"] = summary::losses_json(result).into();
+        last["losses"] = summary::losses_json(self.plan, result).into();
         last["assertions"] = results.clone().into();
         self.stream.put(last.clone())?;
         Ok(ObserveResult { holds, results, summary: last, n_dropped })

@@ -173,14 +173,19 @@ mod tests {
 
     #[test]
     fn a_finding_sends_no_commands_to_the_terminal() {
-        let found = serde_json::json!([
-            {"code": "S01", "text": "/user/\u{1b}[2J has been\nstuck"},
-            {"code": "S03", "text": "/user/\u{9b}2J: 940 of 1000"},
-        ]);
+        let found = serde_json::json!({
+            "looked_ms": 3000,
+            "rows": [
+                {"code": "S01", "text": "/user/\u{1b}[2J has been\nstuck"},
+                {"code": "S03", "text": "/user/\u{9b}2J: 940 of 1000"},
+            ],
+            "undecided": [{"code": "S11", "why": "\u{1b}[2J"}],
+        });
         let found: Findings = serde_json::from_value(found).expect("these are findings");
         let expected = "S01 /user/\\u{1b}[2J has been\\nstuck   clockjack explain S01\n\
-                        S03 /user/\\u{9b}2J: 940 of 1000   clockjack explain S03\n";
-        assert_eq!(lines(&found), expected);
-        assert_eq!(lines(&Findings::new()), "no findings\n");
+                        S03 /user/\\u{9b}2J: 940 of 1000   clockjack explain S03\n\
+                        S11 is undecided: \\u{1b}[2J\n";
+        assert_eq!(examination(&found), expected);
+        assert_eq!(examination(&Findings::default()), "unknown: nobody looks at the program\n");
     }
 }

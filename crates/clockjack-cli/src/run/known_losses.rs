@@ -3,7 +3,10 @@
 
 use core::fmt;
 
-use clockjack_graph::run::{LossCause, Metric, Metrics};
+use clockjack_graph::{
+    Plan,
+    run::{LossCause, Metric, Metrics},
+};
 use serde_json::{Value, json};
 
 /// A metric that counts messages that no component saw.
@@ -78,13 +81,15 @@ pub(crate) struct KnownLoss<'m> {
     of: &'static LossCounter,
     id: &'m str,
     pub(crate) count: u64,
+    hint: &'static str,
 }
 
-/// All losses that these metrics know.
-pub(crate) fn known_losses(metrics: &Metrics) -> Vec<KnownLoss<'_>> {
+/// All losses that these metrics of a run of the plan know.
+pub(crate) fn known_losses<'m>(plan: &Plan, metrics: &'m Metrics) -> Vec<KnownLoss<'m>> {
     let known = metrics.list.iter().filter_map(|one| {
         let id = one.label.as_ref().map_or("", |(_, id)| id.as_str());
-        LossCounter::of(one).map(|of| KnownLoss { of, id, count: whole(one.value) })
+        let of = LossCounter::of(one)?;
+        Some(KnownLoss { of, id, count: whole(one.value), hint: of.cause.hint(plan, id) })
     });
     known.filter(|one| one.count > 0).collect()
 }
@@ -108,7 +113,7 @@ impl KnownLoss<'_> {
             "cause": cause.name(),
             "count": self.count,
             "description": cause.description(),
-            "hint": cause.hint(),
+            "hint": self.hint,
         })
     }
 }
@@ -117,8 +122,8 @@ impl fmt::Display for KnownLoss<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LossCounter { place, cause, .. } = self.of;
         let noun = if self.count == 1 { "message" } else { "messages" };
-        let (id, count, what, hint) = (self.id, self.count, cause.description(), cause.hint());
-        write!(f, "{place} {id}: {count} {noun} {what}; {hint}")
+        let (id, count, what) = (self.id, self.count, cause.description());
+        write!(f, "{place} {id}: {count} {noun} {what}; {}", self.hint)
     }
 }
 

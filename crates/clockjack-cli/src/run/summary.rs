@@ -106,7 +106,7 @@ pub(super) fn ending(plan: &Plan, result: &RunResult) -> String {
         push_line(&mut out, format_args!("{}: the run failed: {error}", plan.name));
     }
     if let Some(metrics) = &result.abandoned {
-        let known = known_losses(metrics);
+        let known = known_losses(plan, metrics);
         if !known.is_empty() {
             let n_lost: u64 = known.iter().map(|one| one.count).sum();
             push_line(&mut out, format_args!("messages lost, as last counted: {n_lost}"));
@@ -198,16 +198,16 @@ pub(crate) fn json(plan: &Plan, result: &RunResult) -> Value {
         value["silent_inputs"] = report.silent_inputs.iter().map(silent_input).collect();
         value["lanes"] = report.lanes.iter().map(lane).collect();
     }
-    value["losses"] = losses_json(result).into();
+    value["losses"] = losses_json(plan, result).into();
     value
 }
 
 /// The messages that no component saw, by place and cause; those of a run that was abandoned as
 /// last counted.
-pub(crate) fn losses_json(result: &RunResult) -> Vec<Value> {
+pub(crate) fn losses_json(plan: &Plan, result: &RunResult) -> Vec<Value> {
     match (&result.report, &result.abandoned) {
         (Some(report), _) => report.losses.iter().map(loss).collect(),
-        (None, Some(metrics)) => known_losses(metrics).iter().map(|one| one.json()).collect(),
+        (None, Some(metrics)) => known_losses(plan, metrics).iter().map(|one| one.json()).collect(),
         (None, None) => Vec::new(),
     }
 }
@@ -225,7 +225,7 @@ pub(crate) fn lines(plan: &Plan, result: &RunResult) -> String {
         report.chains.iter().for_each(|one| put("chain", chain(one)));
         report.silent_inputs.iter().for_each(|one| put("silent_input", silent_input(one)));
     }
-    losses_json(result).into_iter().for_each(|one| put("loss", one));
+    losses_json(plan, result).into_iter().for_each(|one| put("loss", one));
     faults(result).into_iter().for_each(|one| put("fault", one));
     loops(result).into_iter().for_each(|one| put("loop", one));
     put("summary", head(plan, result));
@@ -493,7 +493,7 @@ mod tests {
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains("\n  edge sense: 1 message older than `lifespan_ms`"), "{text}");
         assert!(!text.contains("edge state"), "{text}");
-        let losses = losses_json(&result);
+        let losses = losses_json(graph.plan(), &result);
         assert_eq!(losses.len(), 2, "{losses:?}");
         assert_eq!((&losses[0]["cause"], &losses[0]["count"]), (&"edge_full".into(), &43.into()));
     }

@@ -7,6 +7,23 @@ use crate::{
     describe::{EdgeOverflow, LoopType, TriggerType},
 };
 
+impl LossCause {
+    /// How to lose fewer messages for this cause at the edge, the component, the lane or the loop
+    /// of this id. For losses that are read from the metrics of a run; a [`Loss`](super::Loss) has
+    /// its hint.
+    #[must_use]
+    pub fn hint(self, plan: &Plan, id: &str) -> &'static str {
+        let edge = || plan.edges.iter().position(|edge| edge.id == id).map(At::Edge);
+        let component = || plan.find(id).map(At::Component);
+        let at = match self {
+            Self::Overwritten | Self::EdgeFull | Self::Refused => edge(),
+            _ => component(),
+        };
+        // For an id that the plan does not have, the hint that fits everywhere.
+        of(plan, at.unwrap_or(At::Loop(0)), self)
+    }
+}
+
 /// The way to lose fewer messages for a cause at a place.
 pub(super) fn of(plan: &Plan, at: At, cause: LossCause) -> &'static str {
     match cause {
