@@ -1,18 +1,19 @@
 //! Workers that come and go, and the end of all.
 
-use alloc::sync::Arc;
+use alloc::{sync::Arc, task::Wake};
 use core::{
     future::{self, poll_fn},
+    pin::Pin,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
-    task::Poll,
+    task::{Context, Poll, Waker},
 };
 
-use clockjack_exec::{Handle, JoinError, JoinHandle, yield_now};
-use shuttle::{future::block_on, thread};
+use clockjack_exec::{Handle, JoinError, JoinHandle, Limits, yield_now};
+use shuttle::{future::block_on, sync::Mutex, thread};
 
 use crate::{
     task::Token,
-    toolbox::{ModelExecutor, TICK, explore},
+    toolbox::{Gate, ModelExecutor, TICK, explore},
 };
 
 /// A worker leaves at any time: while tasks wait in its ring and its LIFO slot, and while timers
@@ -53,6 +54,116 @@ fn what_the_host_wakes_while_a_worker_leaves_is_polled() {
         }));
         executor.stop_worker(0);
         block_on(waits).unwrap();
+        executor.end();
+    });
+}
+
+/// What a waker of a user wakes when it is dropped.
+#[derive(Default)]
+struct DropCall {
+    is_made: bool,
+    task: Option<Waker>,
+}
+
+/// A waker that does nothing when it is woken, and wakes a task when it is dropped.
+struct WakesWhenDropped(Arc<Mutex<DropCall>>);
+
+impl Wake for WakesWhenDropped {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for WakesWhenDropped {
+    fn drop(&mut self) {
+        let task = {
+            let mut call = self.0.lock().unwrap();
+            call.is_made = true;
+            call.task.take()
+        };
+        task.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A worker leaves, and cancels first what its own task has slept for. Threads outside cancel other
+/// sleeps of the same shard. One that finds the shard held leaves its waker there, and the worker,
+/// which holds the shard next, drops the waker while it leaves.
+#[test]
+fn what_the_drop_of_a_waker_wakes_while_a_worker_leaves_is_polled() {
+    explore(|| {
+        let mut executor = ModelExecutor::empty(2, Limits::SMALL);
+        executor.start(0);
+        let call = Arc::new(Mutex::new(DropCall::default()));
+        let waker = Waker::from(Arc::new(WakesWhenDropped(Arc::clone(&call))));
+        let outside = [waker, Waker::noop().clone()].map(|waker| {
+            let mut sleep = executor.handle().sleep(1000 * TICK);
+            assert!(Pin::new(&mut sleep).poll(&mut Context::from_waker(&waker)).is_pending());
+            sleep
+        });
+        let waits = executor.handle().spawn_future(poll_fn(move |cx| {
+            let mut call = call.lock().unwrap();
+            if call.is_made {
+                return Poll::Ready(());
+            }
+            call.task = Some(cx.waker().clone());
+            Poll::Pending
+        }));
+        let (has_slept, is_asked) = (Arc::new(Gate::default()), Arc::new(Gate::default()));
+        let (slept, asked) = (Arc::clone(&has_slept), Arc::clone(&is_asked));
+        let handle = executor.handle();
+        let inside = executor.handle().spawn_future(poll_fn(move |cx| {
+            let mut sleep = handle.sleep(1000 * TICK);
+            assert!(Pin::new(&mut sleep).poll(cx).is_pending());
+            drop(sleep);
+            slept.open();
+            asked.wait();
+            Poll::Ready(())
+        }));
+        has_slept.wait();
+        executor.start(1);
+        executor.ask_to_leave(0);
+        let cancellers = outside.map(|sleep| thread::spawn(move || drop(sleep)));
+        is_asked.open();
+        executor.stop_worker(0);
+        cancellers.into_iter().for_each(|one| one.join().unwrap());
+        block_on(inside).unwrap();
+        block_on(waits).unwrap();
+        executor.end();
+    });
+}
+
+/// The only worker is asked to leave and wanted again, twice, as by a pool that is resized while
+/// other threads submit tasks. It stays, or it has a successor; each of them may be asked, and
+/// wanted again, before it occupies the slot.
+#[test]
+fn a_worker_that_is_wanted_again_stays_or_has_a_successor() {
+    explore(|| {
+        let mut executor = ModelExecutor::of_one(Limits::SMALL);
+        let handle = executor.handle();
+        let submitter = thread::spawn(move || {
+            let theirs = handle.clone();
+            let yields = handle.spawn_future(async move {
+                theirs.spawn_future(yield_now()).await.unwrap();
+            });
+            block_on(yields).unwrap();
+        });
+        for _ in 0..2 {
+            executor.ask_to_leave(0);
+            executor.want_again(0);
+        }
+        submitter.join().unwrap();
+        executor.end();
+    });
+}
+
+/// The successor is asked to leave, too, perhaps before it occupies the slot: it leaves.
+#[test]
+fn a_successor_that_is_asked_before_it_starts_leaves() {
+    explore(|| {
+        let mut executor = ModelExecutor::of_two();
+        let yields = executor.handle().spawn_future(yield_now());
+        executor.ask_to_leave(1);
+        executor.want_again(1);
+        executor.stop_worker(1);
+        block_on(yields).unwrap();
         executor.end();
     });
 }

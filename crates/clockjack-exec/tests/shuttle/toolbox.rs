@@ -205,7 +205,8 @@ impl ModelExecutor {
         executor
     }
 
-    fn empty(workers: usize, limits: Limits) -> Self {
+    /// Slots without workers.
+    pub(crate) fn empty(workers: usize, limits: Limits) -> Self {
         let model = Arc::new(ModelState {
             ticks: AtomicU64::new(1),
             workers: (0..workers).map(|_| Gate::default()).collect(),
@@ -275,6 +276,27 @@ impl ModelExecutor {
         self.executor.request_worker_stop(worker);
         thread.join().unwrap();
         assert!(!self.executor.is_worker_running(worker));
+    }
+
+    /// Asks a worker to leave, and does not wait for that: the requester of `worker/leave.md`, as a
+    /// pool that is resized.
+    pub(crate) fn ask_to_leave(&self, worker: usize) {
+        self.executor.request_worker_stop(worker);
+    }
+
+    /// Withdraws the request. If the worker has accepted it already, starts a successor, which
+    /// waits for the slot on its own thread (rules 1 and 6).
+    pub(crate) fn want_again(&mut self, worker: usize) {
+        if self.executor.withdraw_worker_stop(worker) {
+            return;
+        }
+        let before = self.workers[worker].take().unwrap();
+        let executor = self.executor.clone();
+        let successor = thread::spawn(move || {
+            before.join().unwrap();
+            worker::run_worker_with(&executor, worker, || {});
+        });
+        self.workers[worker] = Some(successor);
     }
 
     /// Ends it all: everything that was started has ended, and nothing of the executor is left when
