@@ -19,14 +19,17 @@ use crate::{
 /// The log with the outcomes of the last run, under `target/xtask`.
 pub(crate) const LOG: &str = "tests.log";
 /// Packages that are tested in addition to the default members: the tools, the code of the book,
-/// the example of a server, whose load test takes about ten seconds, and the crates whose
-/// dependencies do not compile under loom.
-const TOOLS: [&str; 6] = [
+/// the examples that are packages (of which the load test of the server takes about ten seconds,
+/// and the sick shops are left to `deep`), and the crates whose dependencies do not compile under
+/// loom.
+const TOOLS: [&str; 8] = [
     "clockjack-benches",
     "clockjack-book",
     "clockjack-cluster",
     "clockjack-gateway",
     "clockjack-nats",
+    "clockjack-opentelemetry-example",
+    "clockjack-own-components",
     "xtask",
 ];
 

@@ -14,6 +14,7 @@ mod child;
 #[path = "std_platform/driver.rs"]
 mod driver;
 #[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "what is waited for is another process")]
 #[path = "../../clockjack-rt/tests/support/eventually.rs"]
 mod eventually;
 #[path = "std_platform/faults.rs"]

@@ -9,9 +9,9 @@
 //! and all that are left when it closes this queue. Both is under one lock, so an event is either
 //! taken or finds the queue closed, and then its publisher writes it. The mailbox bounds the queue.
 
+use core::mem;
 use std::{
     collections::VecDeque,
-    mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
