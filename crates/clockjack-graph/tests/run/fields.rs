@@ -140,12 +140,18 @@ fn names(file: &str, test: &str, field: &str) -> bool {
 
 #[test]
 fn a_test_that_does_not_name_a_field_does_not_show_it() {
-    let file = "\nconst LANE: &str = \"hz: 3\";\n\nfn text() {\n    LANE\n}\n\n#[test]\nfn shows() {\n    \
-                text()\n}\n\n#[test]\nfn other() {\n    run(\"period_ms\")\n}\n";
-    assert!(names(file, "shows", "hz"), "through a function and a constant");
-    assert!(names(file, "other", "period_ms"));
-    assert!(!names(file, "shows", "period_ms") && !names(file, "other", "hz"));
-    assert!(!names(file, "other", "period"), "a part of a word is another one");
+    let file = [
+        "const LANE: &str = \"hz: 3\";\n",
+        "fn text() {\n    LANE\n}\n",
+        "#[test]\nfn shows() {\n    text()\n}\n",
+        "#[test]\nfn other() {\n    run(\"period_ms\")\n}\n",
+    ]
+    .join("\n");
+    let names = |test, field| names(&file, test, field);
+    assert!(names("shows", "hz"), "through a function and a constant");
+    assert!(names("other", "period_ms"));
+    assert!(!names("shows", "period_ms") && !names("other", "hz"));
+    assert!(!names("other", "period"), "a part of a word is another one");
 }
 
 fn check(section: &str, known: &[(&str, Is)], advice: impl Fn(&str) -> Vec<String>) {
