@@ -356,13 +356,16 @@ fn starving() -> Facts {
         "calm: { type: event_loop }",
         "wide: { type: thread_pool, max_threads: 1, \
                   queue_capacity: 8, aging_picks: 2 }",
-        "pair: { type: thread_pool, max_threads: 2 }",
+        "pair: { type: thread_pool, max_threads: 8 }",
     ];
     let others = [source("a", "pair", ""), source("b", "pair", "")];
     let all = [many, vec![others[0].as_str(), others[1].as_str()]].concat();
     let done = by(2, &graph(&lanes, &all, &[], &[]), RunOptions::steps(20).clock(Clock::Virtual));
     let facts = vec![
         ("scheduler.starvation_guard_count", "wide", AtLeast(1)),
+        // Of the workers and the setting, the smaller one.
+        ("scheduler.worker_count", "pair", Is(2)),
+        ("scheduler.worker_count", "wide", Is(1)),
         ("scheduler.starvation_guard_count", "pair", Is(0)),
         ("scheduler.starvation_guard_count", "calm", Is(0)),
         ("scheduler.priority_high_count", "wide", Is(120)),

@@ -35,7 +35,7 @@ const LANE: &[(&str, Is)] = &[
     ("max_threads", Shown("independent_regions_overlap_up_to_the_width_of_their_lane")),
     ("queue_capacity", Shown("a_queue_takes_so_many_beyond_the_active_width")),
     ("overflow", Shown("a_queue_of_zero_admits_the_active_width_and_overflow_decides_on_the_next")),
-    ("aging_picks", Shown("what_was_passed_over_often_enough_goes_first_and_is_counted")),
+    ("aging_picks", Shown("metrics_equal_facts_for_every_name_of_the_table")),
     ("max_callback_ms", Shown("a_callback_that_takes_longer_than_its_lane_allows_is_reported")),
     ("thread_name", Shown("each_lane_of_the_wall_clock_has_a_thread_and_it_ends_with_the_run")),
     ("priority", Advice("priority: 1")),
@@ -81,10 +81,10 @@ const TESTS: &[&str] = &[
     include_str!("threads.rs"),
     include_str!("together.rs"),
     include_str!("../examples.rs"),
+    include_str!("../names/metrics.rs"),
     include_str!("../../src/compile/tests/codes.rs"),
     include_str!("../../src/compile/tests/rules.rs"),
     include_str!("../../src/run/flow/channel/tests.rs"),
-    include_str!("../../src/run/engine/helpers/tests.rs"),
 ];
 
 /// A graph with this in its lane and in the policy of its edge.
@@ -102,6 +102,58 @@ fn text(lane: &str, policy: &str) -> String {
     )
 }
 
+/// Whether a test, or a function, constant or macro of its file that it uses, names a field.
+fn names(file: &str, test: &str, field: &str) -> bool {
+    let is_part = |one: char| one.is_alphanumeric() || one == '_';
+    let words = |text: &str| -> BTreeSet<String> {
+        text.split(|one| !is_part(one)).map(String::from).collect()
+    };
+    // An item begins and ends in the first column.
+    let heads = ["fn ", "pub(crate) fn ", "const ", "pub(crate) const "];
+    let mut items: Vec<(String, BTreeSet<String>)> = Vec::new();
+    let mut is_open = false;
+    for line in file.lines() {
+        if let Some(rest) = heads.iter().find_map(|head| line.strip_prefix(head)) {
+            let name = rest.split(|one| !is_part(one)).next().unwrap_or_default();
+            items.push((name.into(), BTreeSet::new()));
+            is_open = true;
+        }
+        if let (true, Some((_, used))) = (is_open, items.last_mut()) {
+            used.extend(words(line));
+        }
+        let is_inside = line.starts_with(' ') || line.is_empty();
+        is_open &= is_inside || !(line.ends_with(';') || line == "}");
+    }
+    let mut open = vec![String::from(test)];
+    let mut seen = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        for (_, words) in items.iter().filter(|(of, _)| *of == name) {
+            if words.contains(field) {
+                return true;
+            }
+            let used = items.iter().filter(|(of, _)| words.contains(of)).map(|(of, _)| of.clone());
+            open.extend(used.filter(|one| !one.is_empty() && seen.insert(one.clone())));
+        }
+    }
+    false
+}
+
+#[test]
+fn a_test_that_does_not_name_a_field_does_not_show_it() {
+    let file = [
+        "const LANE: &str = \"hz: 3\";\n",
+        "fn text() {\n    LANE\n}\n",
+        "#[test]\nfn shows() {\n    text()\n}\n",
+        "#[test]\nfn other() {\n    run(\"period_ms\")\n}\n",
+    ]
+    .join("\n");
+    let names = |test, field| names(&file, test, field);
+    assert!(names("shows", "hz"), "through a function and a constant");
+    assert!(names("other", "period_ms"));
+    assert!(!names("shows", "period_ms") && !names("other", "hz"));
+    assert!(!names("other", "period"), "a part of a word is another one");
+}
+
 fn check(section: &str, known: &[(&str, Is)], advice: impl Fn(&str) -> Vec<String>) {
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
     let fields = schema["$defs"][section]["properties"].as_object().unwrap();
@@ -117,7 +169,12 @@ fn check(section: &str, known: &[(&str, Is)], advice: impl Fn(&str) -> Vec<Strin
         };
         if let Some(test) = shown {
             let head = format!("fn {test}()");
-            assert!(TESTS.iter().any(|file| file.contains(&head)), "{section}.{field}: {test}");
+            let file = TESTS.iter().find(|file| file.contains(&head));
+            let file = file.unwrap_or_else(|| panic!("{section}.{field}: there is no `{test}`"));
+            // In Rust the type of a lane is its `lane_type`.
+            let in_rust = format!("{section}_{field}");
+            let is_named = [*field, &in_rust].iter().any(|one| names(file, test, one));
+            assert!(is_named, "{section}.{field}: `{test}` does not name it");
         }
         if let Some(given) = given {
             assert_eq!(advice(given), [*field], "{section}.{field}");

@@ -29,9 +29,9 @@ pub(super) fn picture(seed: u64, n_nodes_max: usize) -> Picture {
     of_size(seed, n_nodes)
 }
 
-/// A random picture: lanes, subgraphs on one or several lanes and inside each other, loops in and outside of subgraphs,
-/// edges of all kinds in all directions, several edges between the same components, and edges from
-/// a component to itself.
+/// A random picture: lanes, subgraphs on one or several lanes and inside each other, loops in and
+/// outside of subgraphs, edges of all kinds in all directions, several edges between the same
+/// components, and edges from a component to itself.
 pub(super) fn of_size(seed: u64, n_nodes: usize) -> Picture {
     let mut rng = Rng(seed);
     let n_lanes = 1 + rng.below(5);
