@@ -95,6 +95,34 @@ pub fn directories() -> Vec<PathBuf> {
     runtime.into_iter().chain([fallback]).collect()
 }
 
+/// Why others than this user can reach what is in a directory, if they can.
+///
+/// # Errors
+///
+/// If the directory cannot be looked at; there may be none.
+#[cfg(unix)]
+pub(crate) fn why_insecure(path: &Path) -> std::io::Result<Option<String>> {
+    use std::os::unix::fs::MetadataExt as _;
+    // Not `metadata`: a symbolic link in `/tmp` may be somebody else's.
+    let found = std::fs::symlink_metadata(path)?;
+    let mode = found.mode() & 0o777;
+    Ok(if !found.is_dir() {
+        Some("is not a directory".to_owned())
+    } else if found.uid() != rustix::process::geteuid().as_raw() {
+        Some("belongs to another user".to_owned())
+    } else if mode != 0o700 {
+        Some(format!("has mode {mode:03o}, and must have 700, so that only its owner enters"))
+    } else {
+        None
+    })
+}
+
+/// There are no sockets here.
+#[cfg(not(unix))]
+pub(crate) fn why_insecure(_: &Path) -> std::io::Result<Option<String>> {
+    Ok(None)
+}
+
 /// There are no sockets here.
 #[cfg(not(unix))]
 #[must_use]

@@ -11,6 +11,9 @@ pub use self::{
 /// The most rows on a page.
 pub const ROWS_MAX: u32 = 200;
 
+/// How many pages a list has at most.
+pub const PAGES_MAX: u32 = 5_000;
+
 /// By which figure rows are sorted, the largest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]

@@ -27,9 +27,9 @@ use core::{
     net::SocketAddr,
     sync::atomic::{AtomicUsize, Ordering},
 };
-use std::{borrow::Cow, net::TcpListener, path::PathBuf, sync::Arc, thread};
+use std::{net::TcpListener, path::PathBuf, sync::Arc, thread};
 
-use clockjack_actor::{ActorPath, ActorSystem};
+use clockjack_actor::ActorSystem;
 use clockjack_graph::GraphRun;
 use clockjack_rt::{Runtime, RuntimeMetrics};
 use tokio::sync::watch;
@@ -44,6 +44,7 @@ use self::{
     socket::Removal,
 };
 pub use crate::findings::Thresholds;
+pub(crate) use crate::target::NamesFn;
 use crate::{Address, Target, Token, address::socket_name};
 
 /// The most connections at the same time; the next one is answered with 503.
@@ -144,7 +145,6 @@ pub struct Console {
     ready: Option<Arc<ReadyFn>>,
 }
 
-pub(crate) type NamesFn = fn(&ActorPath) -> Cow<'_, str>;
 type ReadyFn = dyn Fn() -> bool + Send + Sync;
 
 impl Console {

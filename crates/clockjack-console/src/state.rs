@@ -11,7 +11,7 @@ pub(crate) use self::{
     log::{Ended, Log, Subscription},
     rates::{Counters, Follow, Rates, WINDOW_NS, late_bucket, late_p99},
     samples::{Place, Samples, WorkerSamples},
-    sweep::{Hot, KEPT, Sums, Sweeper, key, row_of, state_of},
+    sweep::{Hot, KEPT, Sums, Sweeper, key, matches, row_of, state_of},
 };
 use clockjack_exec::Pid;
 

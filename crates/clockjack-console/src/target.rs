@@ -1,9 +1,12 @@
 //! [`Target`]: what is looked at.
 
 use core::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
 
-use clockjack_actor::{ActorSystem, system::UncountedSystem};
+use clockjack_actor::{ActorPath, ActorSystem, system::UncountedSystem};
 use clockjack_exec::Handle;
 use clockjack_graph::{
     GraphRun, Stopper,
@@ -28,6 +31,7 @@ struct Inner {
     runtime: Option<RuntimeMetrics>,
     graphs: Mutex<Vec<ShownGraph>>,
     thresholds: Mutex<Thresholds>,
+    names: Mutex<Option<NamesFn>>,
     state: Mutex<State>,
     /// Apart from the state, because a handler writes it and must not wait for an inspection.
     log: Arc<Mutex<Log>>,
@@ -41,6 +45,9 @@ struct ShownGraph {
     /// The drawing of its plan, once somebody has asked for it.
     svg: Arc<OnceLock<String>>,
 }
+
+/// How the path of an actor is shown.
+pub(crate) type NamesFn = fn(&ActorPath) -> Cow<'_, str>;
 
 /// The most graphs that are shown.
 const GRAPHS_MAX: usize = 64;
@@ -64,6 +71,7 @@ impl Target {
             runtime,
             graphs: Mutex::default(),
             thresholds: Mutex::default(),
+            names: Mutex::default(),
             state: Mutex::default(),
             log: Arc::default(),
         }))
@@ -107,6 +115,11 @@ impl Target {
     /// Sets from which numbers on something is a finding.
     pub fn set_thresholds(&self, thresholds: Thresholds) {
         *lock(&self.0.thresholds) = thresholds;
+    }
+
+    /// How paths are shown, if a server hides some: filters look at what is shown.
+    pub(crate) fn names(&self) -> MutexGuard<'_, Option<NamesFn>> {
+        lock(&self.0.names)
     }
 
     /// The executors, with their names.

@@ -243,6 +243,33 @@ fn paths_are_shown_as_the_program_wants() {
     runtime.spawn("anna", || Asker).unwrap();
     let console = Console::of(&runtime).bind(Bind::Loopback(0)).names(shown).open().unwrap();
     let client = Client::connect(console.address()).unwrap();
+    // No question tells which names there are.
+    let is_found = |view: &str, name: &str, value: &str| {
+        let answer = client.get_json(view, &vec![(name.to_owned(), value.to_owned())]);
+        !answer.is_err_and(|error| error.is_not_found())
+    };
+    assert!(!is_found("actor", "path", "/user/anna") && !is_found("tree", "at", "/user/anna"));
+    assert!(is_found("actor", "path", "/user") && is_found("tree", "at", "/user"));
+    let matches = |filter: &str| {
+        let query = Query { filter: Filter::parse(filter).unwrap(), ..Query::default() };
+        client.get::<Page<ActorRow>>(&query).unwrap().rows.len()
+    };
+    assert_eq!(matches("anna"), 0);
+    assert!(matches("hidden") >= 1);
+    // What a walk finds for a stream is the same.
+    let params: Params = vec![("filter".into(), "anna".into())];
+    let hidden: Params = vec![("filter".into(), "hidden".into())];
+    let views = [("actors", params), ("actors", hidden)];
+    let mut stream = client.stream(&views, 10.0).unwrap();
+    let mut mirrors = [Mirror::default(), Mirror::default()];
+    let is_walked = |mirror: &Mirror| mirror.value().is_some_and(|value| !value["sweep"].is_null());
+    while !mirrors.iter().all(is_walked) {
+        if let Some(Event::Frame(frame)) = stream.next_event().unwrap() {
+            mirrors[usize::from(frame.view.ends_with("hidden"))].apply(frame);
+        }
+    }
+    assert_eq!(mirrors[0].value().unwrap()["rows"], serde_json::json!([]));
+    assert_ne!(mirrors[1].value().unwrap()["rows"], serde_json::json!([]));
     for view in ["actors", "overview", "workers", "events"] {
         let text = client.get_json(view, &Params::new()).unwrap().to_string();
         assert!(!text.contains("anna"), "{view}: {text}");

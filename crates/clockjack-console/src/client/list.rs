@@ -8,7 +8,7 @@ use std::{
 use super::{Client, ConnectError};
 use crate::{
     Address,
-    address::{directories, parse_socket_name},
+    address::{directories, parse_socket_name, why_insecure},
 };
 
 /// A program that can be looked at.
@@ -30,7 +30,8 @@ pub struct Program {
 ///
 /// # Errors
 ///
-/// If a directory exists and cannot be read.
+/// If a directory exists and cannot be read, or if others than this user can reach the one in which
+/// programs make their sockets.
 pub fn list() -> io::Result<Vec<Program>> {
     let mut programs = Vec::new();
     for (pid, system, path) in sockets()? {
@@ -45,9 +46,28 @@ pub fn list() -> io::Result<Vec<Program>> {
 }
 
 fn sockets() -> io::Result<Vec<(u32, String, PathBuf)>> {
+    sockets_in(&directories())
+}
+
+/// The sockets in these directories. A directory in which others can make sockets is not read:
+/// a socket there may be that of another user, who would learn what is asked, and whose answers
+/// nobody should believe. If it is the first one, in which programs make theirs, that is an error;
+/// a further one only this user would have made, so it contains nothing of this user.
+fn sockets_in(directories: &[PathBuf]) -> io::Result<Vec<(u32, String, PathBuf)>> {
     let mut found = Vec::new();
-    for directory in directories() {
-        let entries = match fs::read_dir(&directory) {
+    for (index, directory) in directories.iter().enumerate() {
+        match why_insecure(directory) {
+            Ok(None) => {}
+            Ok(Some(why)) if index == 0 => {
+                let what = format!("'{}' {why}", directory.display());
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+            }
+            Err(error) if index == 0 && error.kind() != io::ErrorKind::NotFound => {
+                return Err(error);
+            }
+            Ok(Some(_)) | Err(_) => continue,
+        }
+        let entries = match fs::read_dir(directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             entries => entries?,
         };
@@ -109,5 +129,41 @@ pub fn resolve(name: &str) -> Result<Address, ConnectError> {
             let what = format!("`{name}` are several programs; name one by its pid");
             Err(ConnectError::no_program(format!("{what}: {}", pids.join(", "))))
         }
+    }
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn sockets_in_a_directory_of_others_are_not_believed() {
+        let root = std::env::temp_dir().join(format!("clockjack-list-{}", std::process::id()));
+        let _removed = fs::remove_dir_all(&root);
+        let [own, open, none] = ["own", "open", "none"].map(|name| root.join(name));
+        for (directory, mode) in [(&own, 0o700), (&open, 0o777)] {
+            fs::create_dir_all(directory).unwrap();
+            fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap();
+            drop(std::os::unix::net::UnixListener::bind(directory.join("7-house.sock")).unwrap());
+        }
+        let found = |all: &[&PathBuf]| {
+            let all: Vec<PathBuf> = all.iter().map(|one| (*one).clone()).collect();
+            sockets_in(&all)
+                .map(|found| found.into_iter().map(|(.., path)| path).collect::<Vec<PathBuf>>())
+        };
+        let only_own: Vec<PathBuf> = vec![own.join("7-house.sock")];
+        for directories in [&[&own, &open][..], &[&none, &own], &[&own, &none]] {
+            assert_eq!(found(directories).unwrap(), only_own, "{directories:?}");
+        }
+        let link = root.join("link");
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        for directory in [&open, &link] {
+            let error: io::Error = found(&[directory]).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
+        }
+        fs::remove_dir_all(root).unwrap();
     }
 }

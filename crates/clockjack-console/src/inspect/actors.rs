@@ -7,7 +7,7 @@ use super::{messages::asks_of, page_of};
 use crate::{
     Target,
     query::{ActorQuery, Filter, Query, ROWS_MAX, Sort, TreeQuery},
-    state::{KEPT, Log, State, key, row_of, state_of},
+    state::{KEPT, Log, State, key, matches as shows, row_of, state_of},
     view::{
         ActorDetail, ActorRow, ActorState, Handling, MailboxDetail, Number, Page, SupervisionRow,
         TreeRow,
@@ -52,6 +52,7 @@ fn read_all(
     sort: Sort,
 ) -> (Vec<ActorRow>, usize, bool) {
     let (mut rows, mut matches, mut seen) = (Vec::new(), 0, 0);
+    let names = *target.names();
     for (index, (_, handle)) in target.executors().iter().enumerate() {
         let mut next = Some(0);
         while let Some(from) = next {
@@ -59,7 +60,7 @@ fn read_all(
                 seen += 1;
                 let share = state.samples.share_of((index, actor.pid().index()));
                 let row = row_of(&actor, None, share, state.memory.stuck.contains(&actor.pid()));
-                if filter.matches(&row) {
+                if shows(filter, &row, &actor, names) {
                     matches += 1;
                     rows.push(row);
                 }

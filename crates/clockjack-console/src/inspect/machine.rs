@@ -17,6 +17,8 @@ use crate::{
     watcher::at_place,
 };
 
+/// Jobs that one request reads at most.
+const JOBS_MAX: usize = 20_000;
 /// Slots of each level of a wheel.
 const SLOTS: [u32; 4] = [64, 64, 64, 4];
 
@@ -204,7 +206,8 @@ pub(super) fn jobs(target: &Target, query: &Query) -> Page<JobRow> {
     let rows_max = query.rows.clamp(1, crate::query::ROWS_MAX) as usize;
     let wanted = (query.page as usize).saturating_add(1).saturating_mul(rows_max) + 1;
     let is_all = query.filter.is_empty();
-    let dump = scheduler.diagnostics().dump_jobs(if is_all { wanted } else { usize::MAX });
+    let read_max = if is_all { wanted.min(JOBS_MAX) } else { JOBS_MAX };
+    let dump = scheduler.diagnostics().dump_jobs(read_max);
     let (resolution, now) = (dump.resolution, dump.now);
     let mut jobs: Vec<_> = dump.shards.iter().flat_map(|shard| &shard.jobs).collect();
     jobs.sort_by_key(|job| (job.mode == BatchMode::OneShot, job.due, job.job));
@@ -237,7 +240,13 @@ pub(super) fn jobs(target: &Target, query: &Query) -> Page<JobRow> {
     });
     let rows: Vec<JobRow> = rows.filter(|row| query.filter.matches(row)).collect();
     let total = Number::size(dump.active);
-    let matches = if is_all { total } else { Number::size(rows.len()) };
+    let matches = if is_all {
+        total
+    } else if dump.active > JOBS_MAX {
+        Number::UNKNOWN
+    } else {
+        Number::size(rows.len())
+    };
     let (rows, has_more) = page_of(rows, query);
     Page { rows, page: query.page, matches, total, has_more, sweep: None }
 }

@@ -1,6 +1,6 @@
 //! Asks, dead letters and events.
 
-use clockjack_actor::DeadLetterReason;
+use clockjack_actor::{ActorPath, DeadLetterReason};
 use clockjack_exec::Handle;
 
 use super::page_of;
@@ -35,6 +35,17 @@ fn all_asks(target: &Target) -> Vec<AskRow> {
     rows.into_iter().map(|row| AskRow { is_in_cycle: is_in(&row), ..row }).collect()
 }
 
+/// The ask with the paths that clients see.
+fn shown(target: &Target, row: &AskRow) -> AskRow {
+    let path_of = |text: &str| {
+        let names = text.split('/').filter(|name| !name.is_empty());
+        names.fold(ActorPath::root(), |path, name| path.child(name))
+    };
+    let Some(names) = *target.names() else { return row.clone() };
+    let shown = |text: &str| names(&path_of(text)).into_owned();
+    AskRow { from: shown(&row.from), to: shown(&row.to), ..row.clone() }
+}
+
 /// The asks in which an actor waits, or is waited for.
 pub(super) fn asks_of(target: &Target, path: &str) -> Vec<AskRow> {
     let mut asks = all_asks(target);
@@ -47,7 +58,12 @@ pub(super) fn asks(target: &Target, query: &Query) -> Page<AskRow> {
     let is_cut = rows.len() == ASKS_MAX;
     let total = Number::size(rows.len());
     let total = if is_cut { total.tagged(Tag::Lost(0)) } else { total };
-    rows.retain(|row| query.filter.matches(row));
+    if target.names().is_none() || query.filter.is_empty() {
+        rows.retain(|row| query.filter.matches(row));
+    } else {
+        // Nobody learns by a filter what the names are that are not shown.
+        rows.retain(|row| query.filter.matches(&shown(target, row)));
+    }
     rows.sort_by(|a, b| (!a.is_in_cycle, &a.from, &a.to).cmp(&(!b.is_in_cycle, &b.from, &b.to)));
     let matches = Number::size(rows.len());
     let (rows, has_more) = page_of(rows, query);

@@ -3,8 +3,8 @@
 use core::fmt;
 
 use super::{
-    ActorQuery, EventsQuery, Filter, FilterError, GraphQuery, NoQuery, Query, ROWS_MAX, Sort,
-    TreeQuery,
+    ActorQuery, EventsQuery, Filter, FilterError, GraphQuery, NoQuery, PAGES_MAX, Query, ROWS_MAX,
+    Sort, TreeQuery,
 };
 
 /// The parameters of an address, decoded: `%20` is a space here.
@@ -60,6 +60,12 @@ fn number<N: core::str::FromStr>(
     value.parse().map_err(|_| QueryError::Invalid(name, value.to_owned()))
 }
 
+/// The number of a page. Of one far behind, the rows before it would have to be passed.
+fn page_of(params: &[(String, String)]) -> Result<u32, QueryError> {
+    let page = number(params, "page", 0)?;
+    if page < PAGES_MAX { Ok(page) } else { Err(QueryError::Invalid("page", page.to_string())) }
+}
+
 fn pair(name: &str, value: impl fmt::Display) -> (String, String) {
     (name.to_owned(), value.to_string())
 }
@@ -90,7 +96,7 @@ impl QueryParams for Query {
         };
         let filter = get(params, "filter").unwrap_or_default();
         let filter = Filter::parse(filter).map_err(QueryError::Filter)?;
-        let page = number(params, "page", usual.page)?;
+        let page = page_of(params)?;
         let rows = number(params, "rows", usual.rows)?.clamp(1, ROWS_MAX);
         Ok(Self { sort, filter, page, rows })
     }
@@ -107,7 +113,7 @@ impl QueryParams for TreeQuery {
 
     fn from_params(params: &[(String, String)]) -> Result<Self, QueryError> {
         let at = get(params, "at").unwrap_or("/").to_owned();
-        Ok(Self { at, page: number(params, "page", 0)? })
+        Ok(Self { at, page: page_of(params)? })
     }
 }
 
@@ -198,6 +204,8 @@ mod tests {
     fn an_invalid_query_is_refused_with_its_reason() {
         let error = |pairs: &[_]| Query::from_params(&params(pairs)).unwrap_err().to_string();
         assert_eq!(error(&[("sort", "size")]), "`size` is no value of `sort`");
+        assert_eq!(error(&[("page", "5000")]), "`5000` is no value of `page`");
+        assert!(Query::from_params(&params(&[("page", "4999")])).is_ok());
         assert_eq!(error(&[("page", "-1")]), "`-1` is no value of `page`");
         assert!(error(&[("filter", "depth>x")]).starts_with("the filter is invalid: "));
         let missing = ActorQuery::from_params(&[]).unwrap_err().to_string();

@@ -111,8 +111,15 @@ impl Live {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started_ms = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
         let (watching, n_skipped) = (Mutex::default(), AtomicU64::new(0));
+        *target.names() = names;
         let tracer = target.runtime().cloned().map(Tracer::new);
         Self { target, control, names, tracer, started_ms, n_clients, watching, n_skipped }
+    }
+
+    /// Refuses a path that clients do not see, so that none of them learns by guessing what exists.
+    fn check_path(&self, path: &str) -> Result<(), ViewError> {
+        let is_shown = self.names.is_none_or(|names| is_shown(path, names));
+        is_shown.then_some(()).ok_or(ViewError::NotFound)
     }
 
     fn unredacted(&self, name: &str, params: &Params) -> Result<Value, ViewError> {
@@ -128,8 +135,18 @@ impl Live {
                 json(&overview)
             }
             "actors" => json(&inspect::actors(target, &parse::<Query>(params)?)),
-            "tree" => found(inspect::tree(target, &parse::<TreeQuery>(params)?)),
-            "actor" => found(inspect::actor(target, &parse::<ActorQuery>(params)?)),
+            "tree" => {
+                let query = parse::<TreeQuery>(params)?;
+                self.check_path(&query.at)?;
+                found(inspect::tree(target, &query))
+            }
+            "actor" => {
+                let query = parse::<ActorQuery>(params)?;
+                if let ActorQuery::Path(path) = &query {
+                    self.check_path(path)?;
+                }
+                found(inspect::actor(target, &query))
+            }
             "workers" => json(&inspect::workers(target)),
             "timers" => json(&inspect::timers(target)),
             "jobs" => json(&inspect::jobs(target, &parse::<Query>(params)?)),
@@ -232,6 +249,14 @@ impl Source for Live {
     }
 }
 
+/// The actors at the top, below the root.
+const GUARDIANS: [&str; 2] = ["/user", "/system"];
+
+/// Whether clients see a path as it is.
+fn is_shown(path: &str, names: NamesFn) -> bool {
+    redacted(path, names) == path
+}
+
 /// Replaces every path of an actor in every text.
 fn redact(value: &mut Value, names: NamesFn) {
     match value {
@@ -246,27 +271,27 @@ fn redact(value: &mut Value, names: NamesFn) {
     }
 }
 
-/// The text with every path replaced. A path begins with a slash and ends before a space, a quote,
-/// a comma or a colon.
+/// The text with every path replaced.
+///
+/// A path begins with the name of a guardian. No name contains a space, so it ends before one; it
+/// ends in no punctuation, because a text may go on with some. What else is in it is part of its
+/// names, such as a colon, and is not shown.
 fn redacted(text: &str, names: NamesFn) -> Cow<'_, str> {
-    if !text.contains("/user") && !text.contains("/system") {
+    const AFTER: &[char] = &['`', '\'', '"', ',', ':', ';', '(', ')', '[', ']', '.'];
+    let begin = |text: &str| GUARDIANS.iter().filter_map(|guardian| text.find(guardian)).min();
+    if begin(text).is_none() {
         return Cow::Borrowed(text);
     }
-    let is_end = |c: char| c.is_whitespace() || "`'\",:;()[]".contains(c);
-    let mut shown = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('/') {
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(at) = begin(rest) {
         let (before, path) = rest.split_at(at);
-        let (path, after) = path.split_at(path.find(is_end).unwrap_or(path.len()));
+        let (path, after) = path.split_at(path.find(char::is_whitespace).unwrap_or(path.len()));
+        let end = path.trim_end_matches(AFTER).len();
+        let path_of = path[..end].split('/').filter(|name| !name.is_empty());
+        let path_of = path_of.fold(ActorPath::root(), |path, name| path.child(name));
         shown.push_str(before);
-        let mut parts = path.split('/').filter(|name| !name.is_empty());
-        if path.starts_with("/user") || path.starts_with("/system") {
-            let root = ActorPath::root();
-            let path = parts.try_fold(root, |path, name| Some(path.child(name)));
-            shown.push_str(&names(&path.expect("no name is refused")));
-        } else {
-            shown.push_str(path);
-        }
+        shown.push_str(&names(&path_of));
+        shown.push_str(&path[end..]);
         rest = after;
     }
     shown.push_str(rest);
@@ -314,6 +339,11 @@ mod tests {
         assert_eq!(shown("/user/anna asks /user/bert/x, 3/s"), "/user/* asks /user/*, 3/s");
         assert_eq!(shown("`/user/anna`: failed"), "`/user/*`: failed");
         assert_eq!(shown("/user"), "/user");
+        // Names may contain what also ends a path in a text.
+        assert_eq!(shown("/user/anna:smith"), "/user/*");
+        assert_eq!(shown("/user/(anna),smith: 9 of 10"), "/user/*: 9 of 10");
+        assert_eq!(shown("/user/anna\"[smith]'s (38 %)."), "/user/* (38 %).");
+        assert_eq!(shown("house:7117/user/anna asks"), "house:7117/user/* asks");
         assert_eq!(shown("12 / 3"), "12 / 3");
     }
 }

@@ -44,20 +44,11 @@ pub(super) fn directory() -> Result<PathBuf, OpenError> {
 
 /// Refuses a directory that is not this user's, or that others can enter.
 fn check_directory(path: &Path) -> Result<(), OpenError> {
-    // Not `metadata`: a symbolic link in `/tmp` may be somebody else's.
-    let found = fs::symlink_metadata(path).map_err(|error| OpenError::no_directory(path, error))?;
-    if !found.is_dir() {
-        return Err(OpenError::insecure(path, "is not a directory"));
+    let why = address::why_insecure(path);
+    match why.map_err(|error| OpenError::no_directory(path, error))? {
+        Some(why) => Err(OpenError::insecure(path, &why)),
+        None => Ok(()),
     }
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(OpenError::insecure(path, "belongs to another user"));
-    }
-    let mode = found.mode() & 0o777;
-    if mode != 0o700 {
-        let why = format!("has mode {mode:03o}, and must have 700, so that only its owner enters");
-        return Err(OpenError::insecure(path, &why));
-    }
-    Ok(())
 }
 
 /// Listens at a path.

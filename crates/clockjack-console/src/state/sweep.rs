@@ -9,6 +9,7 @@ use super::{Place, Samples, float, float_of, seconds_between};
 use crate::{
     Target,
     query::{Filter, Sort},
+    target::NamesFn,
     view::{ActorRow, ActorState, Number, Sweep, Tag},
 };
 
@@ -153,6 +154,17 @@ pub(crate) struct Hot {
     pub(crate) last_ns: u64,
 }
 
+/// Whether a filter matches a row, of which clients see the path as `names` shows it.
+pub(crate) fn matches(
+    filter: &Filter,
+    row: &ActorRow,
+    actor: &ActorView<'_>,
+    names: Option<NamesFn>,
+) -> bool {
+    let Some(names) = names else { return filter.matches(row) };
+    filter.matches(&ActorRow { path: names(actor.path()).into_owned(), ..row.clone() })
+}
+
 pub(crate) fn state_of(stage: ActorStage) -> ActorState {
     match stage {
         ActorStage::Idle => ActorState::Idle,
@@ -253,8 +265,9 @@ impl Sweeper {
         self.visited_ns.resize_with(self.slots.len(), Vec::new);
         let slice = (from / n.max(1)) as usize;
         let last_ns = self.visited_ns[index].get(slice).copied();
+        let names = *target.names();
         let next = target.system().inspect_slots(handle, from, n, |actor| {
-            self.visit(&actor, index, samples, is_stuck, (last_ns, now_ns));
+            self.visit(&actor, index, samples, is_stuck, (last_ns, now_ns, names));
         });
         let visited = &mut self.visited_ns[index];
         visited.resize(visited.len().max(slice + 1), now_ns);
@@ -314,7 +327,7 @@ impl Sweeper {
         executor: usize,
         samples: &Samples,
         is_stuck: &dyn Fn(Pid) -> bool,
-        (last_ns, now_ns): (Option<u64>, u64),
+        (last_ns, now_ns, names): (Option<u64>, u64, Option<NamesFn>),
     ) {
         self.seen += 1;
         let pid = actor.pid();
@@ -324,7 +337,7 @@ impl Sweeper {
         self.visit_parents(actor, rate);
         let stuck = is_stuck(pid);
         for selection in self.selections.iter_mut().filter(|one| one.is_walked) {
-            selection.visit(actor, rate, share, stuck);
+            selection.visit(actor, names, (rate, share, stuck));
         }
     }
 
@@ -525,7 +538,12 @@ impl Selection {
         Self { filter, asked_ns, is_walked: false, matches: 0, tops, ready: None }
     }
 
-    fn visit(&mut self, actor: &ActorView<'_>, rate: Option<f64>, share: Number, is_stuck: bool) {
+    fn visit(
+        &mut self,
+        actor: &ActorView<'_>,
+        names: Option<NamesFn>,
+        (rate, share, is_stuck): (Option<f64>, Number, bool),
+    ) {
         let mut row = None;
         if self.filter.is_empty() {
             self.matches += 1;
@@ -544,7 +562,7 @@ impl Selection {
             }
         } else {
             let new = row_of(actor, rate, share, is_stuck);
-            if !self.filter.matches(&new) {
+            if !matches(&self.filter, &new, actor, names) {
                 return;
             }
             self.matches += 1;
