@@ -7,8 +7,6 @@
 //! console is closed. The last owner switches tracing off. A program that traces itself is left
 //! alone.
 
-#![expect(clippy::result_large_err, reason = "a refusal is the response that is sent")]
-
 use core::{fmt, time::Duration};
 use std::sync::{Arc, Mutex, PoisonError};
 
