@@ -185,6 +185,12 @@ fn tree_timers_events_and_asks_show_what_the_program_does() {
         assert!(rows.iter().all(is_dead), "{rows:?}");
         // The newest first, without a gap.
         let numbers: Vec<f64> = rows.iter().filter_map(|row| number(&row[0])).collect();
+        // They were kept while other views were looked at.
+        page.press("1").await;
+        page.until("the overview", "return Boolean(document.querySelector('figure'))").await;
+        page.press("7").await;
+        let kept = page.until_rows("newest first", |again| again.len() >= rows.len()).await;
+        assert!(kept.iter().any(|row| number(&row[0]) == numbers.last().copied()), "{kept:?}");
         assert!(numbers.windows(2).all(|pair| pair[0] > pair[1]), "{numbers:?}");
 
         page.go("deadletters").await;

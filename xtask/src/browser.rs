@@ -3,8 +3,8 @@
 //! Chromium and its driver are those of Debian. The driver listens on loopback, and ends with the
 //! command.
 
-use core::time::Duration;
-use std::net::{Ipv4Addr, TcpListener};
+use core::{net::Ipv4Addr, time::Duration};
+use std::net::TcpListener;
 
 use anyhow::{Context as _, Result};
 

@@ -9,6 +9,17 @@ const GLANCE_MS = 1500;
 // How long figures stay in the charts.
 const HISTORY_MS = 60_000;
 const RETRY_MS = 1000;
+// How long the stream of a view goes on after another view was chosen. A program at which nobody
+// looks forgets rates and events, so the next stream begins before the last one ends.
+const OVERLAP_MS = 1500;
+
+// The stream that ends soon; there is at most one.
+let ending = null;
+function endSoon(abort) {
+  ending?.abort();
+  ending = abort;
+  setTimeout(() => abort.abort(), OVERLAP_MS);
+}
 
 const pause = (ms) => new Promise((wake) => setTimeout(wake, ms));
 
@@ -25,7 +36,8 @@ export function useFollow(at, isPaused) {
   const key = location.hash;
   useEffect(() => {
     const abort = new AbortController();
-    const change = (what) => setShown((old) => ({ ...old, ...(what instanceof Function ? what(old) : what) }));
+    let isOver = false;
+    const change = (what) => isOver || setShown((old) => ({ ...old, ...(what instanceof Function ? what(old) : what) }));
     const take = (views) => change((old) => ({
       ...views,
       key,
@@ -42,12 +54,12 @@ export function useFollow(at, isPaused) {
       await subscribe(at, abort.signal, each);
     };
     const follow = async () => {
-      while (!abort.signal.aborted) {
+      while (!isOver) {
         try {
           await connect(take);
           change({ state: "program ended" });
         } catch (error) {
-          if (abort.signal.aborted) return;
+          if (isOver || abort.signal.aborted) return;
           if (error.isRefused) return change({ state: error.message });
           change((old) => ({ state: old.overview ? "program ended" : "connecting" }));
         }
@@ -71,7 +83,10 @@ export function useFollow(at, isPaused) {
     };
     if (isPaused) glance();
     else follow();
-    return () => abort.abort();
+    return () => {
+      isOver = true;
+      endSoon(abort);
+    };
   }, [key, isPaused]);
   return shown.key === key ? shown : { ...shown, main: undefined, error: undefined };
 }

@@ -67,12 +67,14 @@ function draw(canvas, data, [from, to], brush) {
   const step = stepOf(to - from, width - LEFT_PX);
   paint.fillStyle = ink;
   paint.strokeStyle = line;
-  for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
+  const [begin] = data.full;
+  for (let n = Math.ceil((from - begin) / step); begin + n * step <= to; n += 1) {
+    const at = begin + n * step;
     paint.beginPath();
     paint.moveTo(x(at), AXIS_PX);
     paint.lineTo(x(at), height);
     paint.stroke();
-    paint.fillText(time((at - data.full[0]) * 1000), x(at) + 3, AXIS_PX / 2);
+    paint.fillText(time(n * step * 1000), x(at) + 3, AXIS_PX / 2);
   }
   const top = new Map(data.rows.map((row, n) => [row.key, AXIS_PX + n * ROW_PX]));
   for (const row of data.rows) {
