@@ -20,7 +20,7 @@ use std::{
 
 use clockjack_cli::{Streams, exit_code, run};
 use clockjack_graph::{Component, Execute, Failure, GraphContext, Output, Registry};
-use platform::{Process, SIGINT, SIGTERM};
+use platform::{FIRST, Process, SECOND, SIGINT, SIGTERM};
 use serde_json::Value;
 
 /// The test that the child runs.
@@ -205,10 +205,11 @@ fn a_signal_lets_a_run_drain_and_write_its_files() {
 #[test]
 fn a_second_signal_does_not_wait_and_leaves_whole_files() {
     let mut run = Run::start("hangs", true, "");
-    run.process.send(&[SIGTERM]);
-    run.read_note("SIGTERM");
-    run.process.send(&[SIGINT]);
-    run.finish(&[ABANDONED], exit_code::TERMINATED);
+    let (first, name, code) = FIRST;
+    run.process.send(&[first]);
+    run.read_note(name);
+    run.process.send(&[SECOND]);
+    run.finish(&[ABANDONED], code);
 }
 
 #[test]
@@ -249,8 +250,9 @@ fn an_observed_run_that_hangs_ends_with_a_whole_recording_after_the_drain_timeou
 fn two_signals_at_once_let_a_run_drain_that_can() {
     // As from a terminal and from a supervisor that passes it on.
     let run = Run::start("pair", false, "");
-    run.process.send(&[SIGTERM, SIGINT]);
-    run.finish(&["deactivated", DRAINED], exit_code::TERMINATED);
+    let (first, _, code) = FIRST;
+    run.process.send(&[first, SECOND]);
+    run.finish(&["deactivated", DRAINED], code);
 }
 
 #[test]
@@ -259,7 +261,7 @@ fn a_callback_that_hangs_is_told_while_it_hangs_and_in_the_exit() {
     let line = run.process.read_error();
     let is_told = line.starts_with("clockjack: component `talker` has not returned from its call");
     assert!(is_told && line.ends_with("lane `main` allows 20 ms\n"), "{line}");
-    run.process.send(&[SIGTERM, SIGINT]);
+    run.process.send(&[FIRST.0, SECOND]);
     let failed = "talk: the run failed: component `talker` has not returned from its call for";
     run.finish(&[failed, ABANDONED], exit_code::RUN_FAILED);
 }

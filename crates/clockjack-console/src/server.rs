@@ -278,12 +278,16 @@ fn listen(
     bind: Bind,
     system: &str,
 ) -> Result<(Listener, Address, Guard, Option<Removal>), OpenError> {
+    let on_socket = |path| {
+        let (listener, address, removal) = socket::listen(path)?;
+        Ok((listener, address, Guard::of_socket(), Some(removal)))
+    };
     let (at, token, hosts) = match bind {
         Bind::Socket => {
             let path = socket::directory()?.join(socket_name(std::process::id(), system));
-            return socket::listen(path);
+            return on_socket(path);
         }
-        Bind::SocketAt(path) => return socket::listen(path),
+        Bind::SocketAt(path) => return on_socket(path),
         Bind::Loopback(port) => {
             let token = Token::random().map_err(|_| OpenError::no_entropy())?;
             (SocketAddr::from(([127, 0, 0, 1], port)), token, Vec::new())

@@ -35,6 +35,10 @@ use eventually::eventually;
 use in_time::ShutdownInTime as _;
 use switches::{all_sleep, context_switches, n_threads};
 
+/// Two signals, one after the other, and the exit code of a program that the second one ends.
+const PAIRS: [(u32, u32, i32); 2] =
+    [(child::SIGINT, child::SIGTERM, 143), (child::SIGTERM, child::SIGINT, 130)];
+
 #[test]
 fn a_thread_that_is_parked_is_not_switched_on() {
     const NAME: &str = "cj-test-parked";

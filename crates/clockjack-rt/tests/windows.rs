@@ -12,3 +12,7 @@ mod signals_on_one_thread;
 #[cfg(feature = "tokio")]
 #[path = "windows/tokio_run.rs"]
 mod tokio_run;
+
+/// Two events, one after the other, and the exit code of a program that the second one ends.
+const PAIRS: [(u32, u32, i32); 2] =
+    [(child::SIGINT, child::SIGTERM, 143), (child::CTRL_BREAK, child::SIGINT, 130)];

@@ -16,6 +16,9 @@ const ROLE: &str = "CLOCKJACK_TEST_ROLE";
 
 pub(crate) const SIGINT: u32 = 2;
 pub(crate) const SIGTERM: u32 = 15;
+/// The first of two signals: its name, and the exit code of a run that it ends.
+pub(crate) const FIRST: (u32, &str, u8) = (SIGTERM, "SIGTERM", exit_code::TERMINATED);
+pub(crate) const SECOND: u32 = SIGINT;
 
 /// The role of this process, if it is a child.
 pub(crate) fn role() -> Option<String> {

@@ -7,9 +7,15 @@ mod child;
 use std::process::Command;
 
 pub(crate) use child::{SIGINT, SIGTERM, role};
+use clockjack_cli::exit_code;
 use clockjack_rt::signals::{SignalConfig, SignalListener};
 
 use super::TEST;
+
+/// The first of two events: its name, and the exit code of a run that it ends. No event can come
+/// after a closed console in Wine.
+pub(crate) const FIRST: (u32, &str, u8) = (SIGINT, "Ctrl-C", exit_code::INTERRUPTED);
+pub(crate) const SECOND: u32 = SIGTERM;
 
 /// Runs another program on the console of this one, and ends as it does.
 pub(crate) fn become_command(command: &mut Command) -> ! {

@@ -17,7 +17,6 @@ pub struct OpenError {
 enum Kind {
     InUse,
     NoDirectory,
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no sockets here"))]
     Insecure,
     Other,
 }

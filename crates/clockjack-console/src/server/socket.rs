@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{OpenError, connections::Listener, guard::Guard};
+use super::{OpenError, connections::Listener};
 use crate::{Address, address};
 
 /// Removes the file of a socket when the console closes.
@@ -52,9 +52,7 @@ fn check_directory(path: &Path) -> Result<(), OpenError> {
 }
 
 /// Listens at a path.
-pub(super) fn listen(
-    path: PathBuf,
-) -> Result<(Listener, Address, Guard, Option<Removal>), OpenError> {
+pub(super) fn listen(path: PathBuf) -> Result<(Listener, Address, Removal), OpenError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     check_directory(parent.unwrap_or(Path::new(".")))?;
     remove_stale(&path)?;
@@ -66,7 +64,7 @@ pub(super) fn listen(
     };
     let found = open().map_err(OpenError::listen)?;
     let removal = Removal { path: path.clone(), inode: found.ino() };
-    Ok((Listener::Unix(listener), Address::Socket(path), Guard::of_socket(), Some(removal)))
+    Ok((Listener::Unix(listener), Address::Socket(path), removal))
 }
 
 /// Removes the socket of a program that was killed, and nothing else.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{OpenError, connections::Listener, guard::Guard};
+use super::{OpenError, connections::Listener};
 use crate::Address;
 
 /// Nothing is to be removed.
@@ -13,6 +13,6 @@ pub(super) fn directory() -> Result<PathBuf, OpenError> {
     Err(OpenError::no_sockets())
 }
 
-pub(super) fn listen(_: PathBuf) -> Result<(Listener, Address, Guard, Option<Removal>), OpenError> {
+pub(super) fn listen(_: PathBuf) -> Result<(Listener, Address, Removal), OpenError> {
     Err(OpenError::no_sockets())
 }
