@@ -166,7 +166,7 @@ fn latencies(out: &mut String, plan: &Plan, report: &RunReport) {
         let missed = report.metrics.get("runtime.channel.deadline_miss_count", &edge.id);
         if let Some(missed) = missed.filter(|missed| *missed > 0.0) {
             let (id, max) = (&edge.id, edge.policy.deadline_ms);
-            let were = if missed == 1.0 { "message was" } else { "messages were" };
+            let were = if missed < 2.0 { "message was" } else { "messages were" };
             push_line(out, format_args!("edge {id}: {missed} {were} read later than {max} ms"));
         }
     }
