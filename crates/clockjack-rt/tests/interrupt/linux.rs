@@ -6,7 +6,7 @@
 use core::{
     cell::Cell,
     future::pending,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
+    sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst},
     time::Duration,
 };
 use std::{
@@ -237,10 +237,10 @@ fn a_tell_from_a_signal_handler_neither_hangs_nor_uses_the_heap() {
 #[test]
 fn a_refused_tell_from_a_signal_handler_neither_hangs_nor_uses_the_heap() {
     static SCENE: Scene = Scene::new();
-    let n_reported = Arc::<AtomicU64>::default();
+    let n_reported = Arc::<AtomicUsize>::default();
     let reported = Arc::clone(&n_reported);
     let builder = ActorSystem::builder("t").on_refusals(move |_, refusals| {
-        reported.fetch_add(refusals.total, SeqCst);
+        reported.fetch_add(usize::try_from(refusals.total).unwrap(), SeqCst);
     });
     let (host, clock) = ByHand::new(Resolution::MILLI);
     let mut root = RootContext::new(host, builder).unwrap();
@@ -276,7 +276,7 @@ fn a_refused_tell_from_a_signal_handler_neither_hangs_nor_uses_the_heap() {
     let end = root.system().shutdown();
     root.run_until_idle();
     assert!(end.report().is_some());
-    let n_reported = n_reported.load(SeqCst) as usize;
+    let n_reported = n_reported.load(SeqCst);
     // A handler that has interrupted the holder of the window's lock leaves the window as it is.
     assert!((n_refused..=n_refused + by_handler).contains(&n_reported), "{n_reported}");
 }
