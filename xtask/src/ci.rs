@@ -86,6 +86,8 @@ const CI: &[Step] = &[
     // A fixed seed: the same schedules each time. `deep` uses other seeds.
     shown("shuttle", "xtask shuttle --share --seed 1"),
     shown("sim, 200 seeds", "xtask sim --seeds 200 --twice"),
+    // All of them by the workload that has a sixth of those above.
+    shown("sim, 200 seeds of clusters", "xtask sim --workload cluster --seeds 200"),
     // Without the faults of nodes and servers, which take minutes. The server is fetched.
     shown("nats, quick", "xtask nats --quick"),
     // Debian's Chromium; it is installed if it is missing.

@@ -24,10 +24,10 @@ const PACK_BYTES_MAX: usize = 64 << 20;
 /// without bytes, which anyone with the permission may send, would have no bound.
 const PACK_OVERHEAD: usize = 64;
 
-/// The most things that the server refuses of which the node is told in [`REFUSALS_KNOWN_FOR`].
+/// The most refusals of the server that are reported in [`REFUSALS_KNOWN_FOR`].
 const REFUSALS_MAX: usize = 16;
 
-/// After how long the node is told again.
+/// After how long they are reported again.
 const REFUSALS_KNOWN_FOR: Duration = Duration::from_secs(60);
 
 /// See the [module](self).
@@ -51,7 +51,7 @@ struct InboxState {
     n_dropped: u64,
     /// What the server has refused, until the node takes it.
     refused: Vec<String>,
-    /// What it has refused since a time, of which the node was told.
+    /// What was reported since a time.
     known_refusals: (Vec<String>, Option<Instant>),
     /// None until the node has connected.
     notify: Option<Notify>,
@@ -129,8 +129,8 @@ impl Inbox {
         self.change(|state| state.n_dropped += n);
     }
 
-    /// The server refuses something. The node is told once per minute, and of few things: what is
-    /// refused is tried again and again.
+    /// The server refuses something. It is reported once per minute, because the client tries what
+    /// is refused again and again.
     pub(crate) fn refused(&self, what: String) {
         self.change(|state| {
             let (known, since) = &mut state.known_refusals;
@@ -145,7 +145,7 @@ impl Inbox {
         self.0.has_refused.notify_one();
     }
 
-    /// The first thing that the server refuses, of which the node is not told then.
+    /// The first thing that the server refuses, which is not reported to the node then.
     pub(crate) async fn first_refused(&self) -> String {
         loop {
             let has_refused = self.0.has_refused.notified();

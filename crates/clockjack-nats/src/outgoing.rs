@@ -2,9 +2,9 @@
 //!
 //! Three queues, each with a task: a write waits for its confirmation, up to several seconds while
 //! the servers elect a leader, and must delay neither packs nor the renewal of a lease. So leases
-//! have a queue of their own, and all other writes another one. A write that waits is replaced by a
-//! newer one of its key. The key of a new incarnation must not be written before the node receives
-//! packs; so a write waits until all subscriptions that were asked for before it are active.
+//! have a queue of their own, and all other writes another one. The key of a new incarnation must
+//! not be written before the node receives packs; so a write waits until all subscriptions that were
+//! asked for before it are active.
 //!
 //! A subscription is active when a message to its own subject has arrived: that the client has
 //! flushed it proves nothing to other connections.
@@ -13,10 +13,7 @@ use core::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use async_nats::StatusCode;
 use clockjack_net::engine::{Expected, LogWrite};
@@ -278,46 +275,25 @@ async fn no_responders(client: async_nats::Client, answers: String, inbox: Inbox
     }
 }
 
-/// Writes that wait for the server, in their order; the newest one of each key.
+/// Writes that the server has not answered, which are tried again when no others wait.
 #[derive(Default)]
-struct WaitingWrites {
-    /// The keys, in the order of their oldest writes.
-    keys: VecDeque<String>,
-    newest: HashMap<String, NumberedWrite>,
-}
+struct Unanswered(VecDeque<NumberedWrite>);
 
-impl WaitingWrites {
-    fn push(&mut self, (number, write): NumberedWrite) {
-        let key = write.key.clone();
-        if self.newest.insert(key.clone(), (number, write)).is_none() {
-            self.keys.push_back(key);
-        }
-    }
-
-    /// A write has to be tried again, unless a newer one of its key waits.
-    fn push_again(&mut self, (number, write): NumberedWrite) {
-        if !self.newest.contains_key(&write.key) {
-            self.push((number, write));
-        }
-    }
-
-    fn pop(&mut self) -> Option<NumberedWrite> {
-        let key = self.keys.pop_front()?;
-        self.newest.remove(&key)
-    }
-
-    /// The next write; waits for one. None if the queue is closed and empty.
+impl Unanswered {
+    /// The next write; waits for one. None if the queue is closed and all were answered.
     async fn next(&mut self, writes: &mut mpsc::Receiver<NumberedWrite>) -> Option<NumberedWrite> {
-        // Without an end, the bound of the queue is none.
-        while self.keys.len() < WRITES_MAX
-            && let Ok(write) = writes.try_recv()
+        let new = match writes.try_recv() {
+            Ok(new) => Some(new),
+            Err(_) if !self.0.is_empty() => return self.0.pop_front(),
+            Err(_) => writes.recv().await,
+        };
+        if let Some((_, new)) = &new
+            && new.expected == Expected::Any
         {
-            self.push(write);
+            // It says what has become of its key.
+            self.0.retain(|(_, old)| old.key != new.key);
         }
-        match self.pop() {
-            Some(write) => Some(write),
-            None => writes.recv().await,
-        }
+        new
     }
 }
 
@@ -327,8 +303,8 @@ async fn write_all(
     mut writes: mpsc::Receiver<NumberedWrite>,
     mut active: watch::Receiver<u64>,
 ) {
-    let mut waiting = WaitingWrites::default();
-    while let Some((number, write)) = waiting.next(&mut writes).await {
+    let mut unanswered = Unanswered::default();
+    while let Some((number, write)) = unanswered.next(&mut writes).await {
         // An error means that the other task has ended, and the node with it; its last writes end
         // its membership.
         let _is_active = active.wait_for(|active| *active >= number).await;
@@ -344,7 +320,7 @@ async fn write_all(
             continue;
         }
         // Behind those that wait: a lease waits no longer than one write takes.
-        waiting.push_again((number, write));
+        unanswered.0.push_back((number, write));
         time::sleep(RETRY).await;
     }
 }
@@ -373,33 +349,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_the_writes_of_a_key_that_wait_only_the_newest_is_written() {
+    async fn a_write_without_an_answer_goes_behind_those_that_wait_and_not_behind_a_newer_one() {
         let (sender, mut writes) = mpsc::channel(WRITES_MAX);
-        let mut waiting = WaitingWrites::default();
-        for (key, value) in [("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5)] {
-            sender.send((0, write(key, Some(value)))).await.expect("there is room");
+        let mut unanswered = Unanswered::default();
+        for key in ["a", "b"] {
+            unanswered.0.push_back((0, write(key, None)));
         }
-        let mut written = Vec::new();
-        for _ in 0..2 {
-            written.extend(waiting.next(&mut writes).await);
+        for (key, value) in [("c", 1), ("b", 2), ("c", 3)] {
+            sender.send((1, write(key, Some(value)))).await.expect("there is room");
         }
-        // The server has not answered these two; one of them has a newer write by now.
-        waiting.push((1, write("b", None)));
-        waiting.push_again((0, write("b", Some(5))));
-        waiting.push_again((0, write("a", Some(3))));
-        sender.send((1, write("c", None))).await.expect("there is room");
         drop(sender);
-        while let Some(next) = waiting.next(&mut writes).await {
+        let mut written = Vec::new();
+        while let Some(next) = unanswered.next(&mut writes).await {
             written.push(next);
         }
-        let [first, second] = [write("a", Some(3)), write("b", Some(5))];
-        let expected = [
-            (0, first.clone()),
-            (0, second),
-            (1, write("c", None)),
-            (1, write("b", None)),
-            (0, first),
-        ];
-        assert_eq!(written, expected);
+        let new = [("c", 1), ("b", 2), ("c", 3)].map(|(key, value)| (1, write(key, Some(value))));
+        assert_eq!(written[..3], new, "each of them, in their order");
+        assert_eq!(written[3..], [(0, write("a", None))]);
     }
 }

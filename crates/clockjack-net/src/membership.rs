@@ -15,8 +15,8 @@
 //! 4. An attempt to join that was not read is repeated as another incarnation: the log may have had
 //!    the key, and ended it. The key of the attempt is removed, in case that it is there.
 //! 5. A member whose subject had no subscriber for a while is removed by the member that notices,
-//!    with the same condition as in rule 2: a renewal in between wins. The silence after an outage of
-//!    the server proves nothing: the others may not have connected again yet.
+//!    with the same condition as in rule 2: a renewal in between wins. The silence after an outage
+//!    of the server proves nothing: the others may not have connected again yet.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 use core::time::Duration;

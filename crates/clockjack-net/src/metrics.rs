@@ -30,8 +30,8 @@ pub struct NetMetrics {
     /// Packs that were dropped: not for this incarnation, not from a member, from a muted one, or
     /// no packs at all.
     pub packs_refused: u64,
-    /// Requests of other nodes to open a channel that were ignored, because they had opened too many
-    /// in a short time. A node that keeps to the protocol does not.
+    /// Requests of other nodes to open a channel that were ignored, because they had opened too
+    /// many in a short time. A node that keeps to the protocol does not.
     pub opens_refused: u64,
     /// How often a remote proxy had to wait because its target had not taken enough messages.
     /// Meanwhile its mailbox fills, and `tell` is refused as full.

@@ -17,6 +17,7 @@ use clockjack_actor::{
 use clockjack_net::{
     MemoryServer, Net, NetConfig,
     engine::{Connect as _, Engine, EngineEvent, Moment, Notify},
+    wire::frame::MESSAGE_OVERHEAD,
 };
 
 use self::{
@@ -44,6 +45,15 @@ const DRAIN_TICKS: u64 = 120_000;
 /// The messages of a flood, and their bytes: more than the window of a channel, or of a link.
 const FLOOD_MANY: (u64, usize) = (300, 0);
 const FLOOD_LARGE: (u64, usize) = (12, 900 << 10);
+/// How long the asks of a flood wait, in ticks.
+const ASK_TIMEOUT: u64 = 20_000;
+/// How long a target takes nothing at the end, in ticks.
+const WAIT_TICKS: u64 = 20_000;
+/// The requests that wait for it, and their bytes: more than the window of a link and the room of
+/// its mailbox.
+const WAITING: (u64, usize) = (200, 100 << 10);
+/// The most room of a mailbox.
+const ROOM_MAX: u64 = 40;
 /// The messages through each stream at the end: more than its first window.
 const LAST_MESSAGES: u64 = 200;
 /// Nanoseconds per tick.
@@ -192,7 +202,7 @@ impl WorkloadRun {
         let listener = Props::new(listener).mailbox(Mailbox::unbounded());
         let listener = host.system().spawn("listener", listener);
         let target = move || Target { oracle: oracle.clone(), target: number };
-        let room = usize::try_from(self.work.between(1, 40)).unwrap_or(1);
+        let room = usize::try_from(self.work.between(1, ROOM_MAX)).unwrap_or(1);
         let target = Props::new(target).mailbox(Mailbox::bounded(room));
         let target = host.system().spawn("target", target);
         let (Ok(net), Ok(listener), Ok(target)) = (joined, listener, target) else {
@@ -355,7 +365,7 @@ impl WorkloadRun {
         let timeout = self.work.between(100, 20_000);
         let Some((stream, remote)) = self.stream(from, to) else { return };
         if is_ask {
-            self.ask(from, stream, &remote, slow, timeout);
+            self.ask(from, stream, &remote, slow, timeout, 0);
         } else {
             self.tell(stream, &remote, slow, 0);
         }
@@ -372,12 +382,21 @@ impl WorkloadRun {
         is_sent
     }
 
-    fn ask(&mut self, from: usize, stream: u64, remote: &ActorRef<Msg>, slow: u64, timeout: u64) {
+    fn ask(
+        &mut self,
+        from: usize,
+        stream: u64,
+        remote: &ActorRef<Msg>,
+        slow: u64,
+        timeout: u64,
+        bytes: usize,
+    ) {
         let Some(node) = &self.places[from].node else { return };
         let request = self.oracle.asks(stream, self.sim.now() + timeout);
         self.sim.record("ask", &[stream, request]);
-        let ask =
-            remote.ask(|to| Msg::Ask { stream, request, slow, to }, Duration::from_millis(timeout));
+        let filling = vec![0; bytes];
+        let timeout = Duration::from_millis(timeout);
+        let ask = remote.ask(|to| Msg::Ask { stream, request, slow, filling, to }, timeout);
         let oracle = self.oracle.clone();
         let future = async move {
             let answer = ask.await;
@@ -425,6 +444,12 @@ impl WorkloadRun {
             let (from, to) = (pick(size), pick(size + 1));
             if let Some((stream, remote)) = self.stream(from, to) {
                 let (n, bytes) = if size % 5 == 0 { FLOOD_LARGE } else { FLOOD_MANY };
+                if size % 5 == 1 {
+                    for _ in 0..FLOOD_LARGE.0 {
+                        self.ask(from, stream, &remote, 0, ASK_TIMEOUT, FLOOD_LARGE.1);
+                    }
+                    return;
+                }
                 for number in 0..n {
                     // The first one is slow, and the others wait behind it.
                     let slow = if number == 0 { self.slow } else { 0 };
@@ -511,6 +536,36 @@ impl WorkloadRun {
         let n_arrived = self.oracle.state().streams[&stream].n_delivered - sent;
         self.sim.check_equal(Invariant::N8, "large messages that pass", n_arrived, n);
         self.traffic.check_link_credit(from, to);
+        self.check_requests_that_wait(stream, &remote, (from, to));
+    }
+
+    /// Requests for a target that takes nothing count in the window of their link until they are in
+    /// its mailbox. Then all of them are answered.
+    fn check_requests_that_wait(
+        &mut self,
+        stream: u64,
+        remote: &ActorRef<Msg>,
+        (from, to): (u64, u64),
+    ) {
+        let at = self.oracle.state().streams[&stream].from.0;
+        self.tell(stream, remote, WAIT_TICKS, 0);
+        self.run_all();
+        let sent = self.traffic.sent_on_link(from, to);
+        let (n, bytes) = WAITING;
+        let first = self.oracle.state().requests.len();
+        for _ in 0..n {
+            self.ask(at, stream, remote, 0, 2 * WAIT_TICKS, bytes);
+        }
+        self.run_all();
+        self.pass(WAIT_TICKS / 2);
+        let n_sent = self.traffic.sent_on_link(from, to) - sent;
+        let most = self.traffic.link_window() + (ROOM_MAX + 1) * (bytes as u64 + MESSAGE_OVERHEAD);
+        self.sim.check(Invariant::N8, n_sent <= most, || {
+            format!("{n_sent} bytes of requests wait for a target with room for {ROOM_MAX}")
+        });
+        self.pass(WAIT_TICKS);
+        let n_answered = self.oracle.n_answered_after(first);
+        self.sim.check_equal(Invariant::N2, "requests that were answered", n_answered, n);
     }
 }
 

@@ -109,6 +109,16 @@ impl Traffic {
         });
     }
 
+    /// The bytes that were sent on a link.
+    pub(crate) fn sent_on_link(&self, from: u64, to: u64) -> u64 {
+        lock(&self.0).links.get(&(from, to)).map_or(0, |(sent, _)| *sent)
+    }
+
+    /// The bytes that may be sent on a link while nothing is taken.
+    pub(crate) fn link_window(&self) -> u64 {
+        LINK_WINDOW + EXCESS_MAX
+    }
+
     /// How many packs were lost.
     pub(crate) fn n_lost(&self) -> u64 {
         lock(&self.0).n_lost

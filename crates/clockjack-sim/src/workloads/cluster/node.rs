@@ -27,6 +27,7 @@ pub(crate) enum Msg {
         stream: u64,
         request: u64,
         slow: u64,
+        filling: Vec<u8>,
         to: ReplyTo<u64>,
     },
     Stop,
@@ -40,9 +41,9 @@ impl Wire for Msg {
             Self::Tell { stream, number, slow, filling } => {
                 (0_u64, [stream, number, slow], filling)
             }
-            Self::Ask { stream, request, slow, to } => {
+            Self::Ask { stream, request, slow, filling, to } => {
                 out.reply_to(to);
-                (1, [stream, request, slow], Vec::new())
+                (1, [stream, request, slow], filling)
             }
             Self::Stop => (2, [0; 3], Vec::new()),
         };
@@ -55,9 +56,13 @@ impl Wire for Msg {
         let filling = Vec::read(from)?;
         Ok(match kind {
             0 => Decoded::Tell(Self::Tell { stream, number, slow, filling }),
-            1 => {
-                Decoded::Ask(AskFor::new(move |to| Self::Ask { stream, request: number, slow, to }))
-            }
+            1 => Decoded::Ask(AskFor::new(move |to| Self::Ask {
+                stream,
+                request: number,
+                slow,
+                filling,
+                to,
+            })),
             _ => Decoded::Tell(Self::Stop),
         })
     }
@@ -79,7 +84,7 @@ impl Actor for Target {
                 self.oracle.delivered(self.target, stream, number);
                 slow
             }
-            Msg::Ask { stream, request, slow, to } => {
+            Msg::Ask { stream, request, slow, to, .. } => {
                 self.oracle.handled(self.target, stream, request);
                 to.reply(request);
                 slow

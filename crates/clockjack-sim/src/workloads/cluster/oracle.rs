@@ -39,6 +39,7 @@ pub(crate) struct Request {
     deadline: u64,
     n_handled: u64,
     pub(crate) is_open: bool,
+    is_answered: bool,
 }
 
 impl StreamState {
@@ -80,6 +81,8 @@ pub(crate) struct OracleState {
     open: BTreeSet<u64>,
     /// Streams whose ends were not checked yet.
     new_ends: Vec<u64>,
+    /// Requests whose asks have failed before their deadline, which was not checked yet.
+    new_refusals: Vec<u64>,
     /// Incarnations of processes, in their order, by node.
     incarnations: BTreeMap<usize, u64>,
 }
@@ -98,6 +101,7 @@ impl Oracle {
             ended: BTreeMap::new(),
             open: BTreeSet::new(),
             new_ends: Vec::new(),
+            new_refusals: Vec::new(),
             incarnations: BTreeMap::new(),
         })))
     }
@@ -141,7 +145,8 @@ impl Oracle {
             known.sent += 1;
             known.sent
         });
-        let new = Request { stream, number, deadline, n_handled: 0, is_open: true };
+        let new =
+            Request { stream, number, deadline, n_handled: 0, is_open: true, is_answered: false };
         state.requests.insert(request, new);
         state.open.insert(request);
         request
@@ -154,12 +159,16 @@ impl Oracle {
         sim.record("answered", &[request, answer.unwrap_or(0), u64::from(is_timed_out)]);
         let Some(known) = state.requests.get_mut(&request) else { return };
         let was_open = core::mem::replace(&mut known.is_open, false);
+        known.is_answered = answer.is_some();
         let (stream, deadline, n_handled) = (known.stream, known.deadline, known.n_handled);
         state.open.remove(&request);
         sim.check(Invariant::N2, was_open, || format!("ask {request} has ended twice"));
         sim.check(Invariant::N2, !is_timed_out || now >= deadline, || {
             format!("ask {request} has timed out {} ms early", deadline.saturating_sub(now))
         });
+        if answer.is_none() && !is_timed_out {
+            state.new_refusals.push(request);
+        }
         if let Some(answer) = answer {
             sim.check(Invariant::N2, answer == request && n_handled == 1, || {
                 format!("ask {request}, handled {n_handled} times, got the answer {answer}")
@@ -184,9 +193,20 @@ impl Oracle {
         state.new_ends.push(stream);
     }
 
-    /// Checks the causes of new ends, when the log was read.
+    /// Checks the causes of new ends, when the log was read: those of streams, and those of asks
+    /// that have got no answer before their deadline.
     pub(crate) fn check_causes(&self) {
         let mut state = self.state();
+        for request in core::mem::take(&mut state.new_refusals) {
+            let stream = &state.streams[&state.requests[&request].stream];
+            let is_justified = !stream.is_alive()
+                || state.stopped.contains(&stream.target)
+                || state.ended.contains_key(&stream.to.1)
+                || state.is_lost(stream.from);
+            state.sim.check(Invariant::N2, is_justified, || {
+                format!("ask {request} has failed, and its target and both nodes are there")
+            });
+        }
         for stream in core::mem::take(&mut state.new_ends) {
             let known = &state.streams[&stream];
             let Some((cause, _)) = known.end else { continue };
@@ -373,6 +393,12 @@ impl Oracle {
                 format!("ask {id} has not ended")
             });
         }
+    }
+
+    /// How many of the requests after these were answered.
+    pub(crate) fn n_answered_after(&self, n_before: usize) -> u64 {
+        let state = self.state();
+        state.requests.values().skip(n_before).filter(|request| request.is_answered).count() as u64
     }
 
     /// The streams from an incarnation to a target that have not ended.
