@@ -2,7 +2,7 @@
 //! client does not read. One test, because the allocator counts all threads. On a unix socket,
 //! because the operating system keeps megabytes for a client on TCP that does not read.
 
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 use core::time::Duration;
 use std::{

@@ -139,7 +139,7 @@ impl GraphRun {
     /// The plan of the graph that runs.
     #[must_use]
     pub fn plan(&self) -> &Plan {
-        &self.shared.compiled
+        self.shared.compiled()
     }
 
     /// A handle that can stop the run from anywhere.
@@ -261,7 +261,7 @@ impl Stopper {
     /// The plan of the graph that runs.
     #[must_use]
     pub fn plan(&self) -> &Plan {
-        &self.shared.compiled
+        self.shared.compiled()
     }
 
     /// Whether the run has ended, in whatever way.

@@ -158,10 +158,11 @@ mod tests {
         let file = "crates/clockjack-console/src/server/guard.rs";
         assert_eq!(manifest_of(file).as_deref(), Some("crates/clockjack-console/Cargo.toml"));
         assert_eq!(manifest_of("xtask/src/main.rs"), None);
-        let plain = "[package]\nname = \"x\"\n\n[dependencies]\nserde = \"1\"\n";
-        let switched = "[package]\nname = \"x\"\n\n[dependencies]\nclockjack-sync.workspace = true\nserde = \"1\"\n";
-        assert_eq!(with_switch(plain), switched);
-        assert_eq!(with_switch(switched), switched);
+        let begin = "[package]\nname = \"x\"\n\n[dependencies]\n";
+        let plain = format!("{begin}serde = \"1\"\n");
+        let switched = format!("{begin}clockjack-sync.workspace = true\nserde = \"1\"\n");
+        assert_eq!(with_switch(&plain), switched);
+        assert_eq!(with_switch(&switched), switched);
         let own = "[package]\nname = \"clockjack-sync\"\n\n[dependencies]\n";
         assert_eq!(with_switch(own), own);
     }

@@ -45,6 +45,11 @@ pub(crate) struct RunShared {
 }
 
 impl RunShared {
+    /// The plan as the graph was compiled.
+    pub(crate) fn compiled(&self) -> &Plan {
+        &self.compiled
+    }
+
     /// Whether a step was requested.
     pub(crate) fn is_step_requested(&self, domain: usize) -> bool {
         // Relaxed: the requester wakes the coordinator through the inbox, whose lock orders the
