@@ -31,6 +31,8 @@ pub(crate) fn plant(workspace: &Workspace) -> Result<Workspace> {
     for edit in mutants.iter().flat_map(|(_, mutant)| mutant.edits()) {
         edits.entry(edit.file).or_default().push(edit);
     }
+    let faulty_crates: BTreeSet<String> =
+        edits.keys().filter_map(|file| manifest_of(file)).collect();
     let tree = workspace.root.join(TREE);
     let mut files = Vec::new();
     collect(&workspace.root, Path::new(""), &mut files)?;
@@ -41,6 +43,12 @@ pub(crate) fn plant(workspace: &Workspace) -> Result<Workspace> {
         let from = workspace.root.join(file);
         let read = || fs::read(&from).with_context(|| format!("cannot read {from:?}"));
         let edits = edits.remove(name).unwrap_or_default();
+        if faulty_crates.contains(name) {
+            let text =
+                String::from_utf8(read()?).with_context(|| format!("{name} is not UTF-8"))?;
+            write_if_changed(&tree.join(file), with_switch(&text).as_bytes())?;
+            continue;
+        }
         if edits.is_empty() && name != SWITCH_ROOT.0 {
             write_if_changed(&tree.join(file), &read()?)?;
             continue;
@@ -100,6 +108,21 @@ fn switch_in(file: &str) -> String {
     format!("{}::{SWITCH}", if is_own { "crate" } else { "clockjack_sync" })
 }
 
+/// The manifest of the crate that a file belongs to.
+fn manifest_of(file: &str) -> Option<String> {
+    let (name, _) = file.strip_prefix("crates/")?.split_once("/src/")?;
+    Some(format!("crates/{name}/Cargo.toml"))
+}
+
+/// A manifest whose crate can name the crate of the switch.
+fn with_switch(manifest: &str) -> String {
+    const DEPENDENCIES: &str = "\n[dependencies]\n";
+    if manifest.contains("clockjack-sync") {
+        return manifest.to_owned();
+    }
+    manifest.replacen(DEPENDENCIES, &format!("{DEPENDENCIES}clockjack-sync.workspace = true\n"), 1)
+}
+
 /// The files below `root/dir`, relative to the root.
 fn collect(root: &Path, dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let absolute = root.join(dir);
@@ -129,6 +152,20 @@ mod tests {
     use super::*;
 
     const FILE: &str = "crates/clockjack-time/src/shard.rs";
+
+    #[test]
+    fn a_crate_with_faults_can_name_the_switch() {
+        let file = "crates/clockjack-console/src/server/guard.rs";
+        assert_eq!(manifest_of(file).as_deref(), Some("crates/clockjack-console/Cargo.toml"));
+        assert_eq!(manifest_of("xtask/src/main.rs"), None);
+        let begin = "[package]\nname = \"x\"\n\n[dependencies]\n";
+        let plain = format!("{begin}serde = \"1\"\n");
+        let switched = format!("{begin}clockjack-sync.workspace = true\nserde = \"1\"\n");
+        assert_eq!(with_switch(&plain), switched);
+        assert_eq!(with_switch(&switched), switched);
+        let own = "[package]\nname = \"clockjack-sync\"\n\n[dependencies]\n";
+        assert_eq!(with_switch(own), own);
+    }
 
     fn edit<'a>(clean: &'a str, faulty: &'a str) -> Edit<'a> {
         Edit { mutant: "m", file: FILE, clean, faulty }

@@ -39,6 +39,8 @@ const HZ_USUAL: f64 = 2.0;
 const HZ_MIN: f64 = 0.1;
 /// The most frames per second.
 pub(super) const HZ_MAX: f64 = 10.0;
+/// A chunk that has so many bytes takes no further frame; those come with the next one.
+const CHUNK_BYTES_MAX: usize = 256 * 1024;
 /// After which silence a stream sends a comment, so that its client knows that it lives.
 const COMMENT_TIME: Duration = Duration::from_secs(5);
 
@@ -64,6 +66,8 @@ struct Subscribed {
 /// What a client has asked for.
 struct Request {
     views: Vec<Subscribed>,
+    /// The view that the next chunk begins with.
+    next: usize,
     period: Duration,
 }
 
@@ -92,7 +96,29 @@ impl Request {
             1..=VIEWS_MAX => {}
             _ => return Err(format!("a stream has at most {VIEWS_MAX} views")),
         }
-        Ok(Self { views, period: Duration::from_secs_f64(1.0 / hz) })
+        Ok(Self { views, next: 0, period: Duration::from_secs_f64(1.0 / hz) })
+    }
+
+    /// Adds the frames of the views that have changed, each view once at most, until the chunk is
+    /// large enough. The next chunk goes on with the view after the last one, so that each view has
+    /// its turn.
+    fn add_frames(&mut self, source: &dyn Source, chunk: &mut String) {
+        for _ in 0..self.views.len() {
+            if chunk.len() >= CHUNK_BYTES_MAX {
+                return;
+            }
+            let index = self.next;
+            self.next = (index + 1) % self.views.len();
+            let view = &mut self.views[index];
+            let frame = match source.view(&view.name, &view.params) {
+                Ok(value) => view.encoder.next(value),
+                Err(error) => Some(view.encoder.error(error.to_string())),
+            };
+            let Some(frame) = frame else { continue };
+            if let Ok(json) = serde_json::to_string(&frame) {
+                push(chunk, "frame", &json);
+            }
+        }
     }
 }
 
@@ -167,16 +193,7 @@ async fn produce(
         if n_skipped > 0 {
             push(&mut text, "skipped", &json!({ "n": n_skipped }).to_string());
         }
-        for view in &mut request.views {
-            let frame = match subscription.0.view(&view.name, &view.params) {
-                Ok(value) => view.encoder.next(value),
-                Err(error) => Some(view.encoder.error(error.to_string())),
-            };
-            let Some(frame) = frame else { continue };
-            if let Ok(json) = serde_json::to_string(&frame) {
-                push(&mut text, "frame", &json);
-            }
-        }
+        request.add_frames(&*subscription.0, &mut text);
         if text.is_empty() {
             if last_sent.elapsed() < COMMENT_TIME {
                 continue;
@@ -215,6 +232,48 @@ impl hyper::body::Body for Chunks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Views that are large, and new at each look.
+    #[derive(Default)]
+    struct Large(core::sync::atomic::AtomicU64);
+
+    impl Source for Large {
+        fn hello(&self) -> crate::view::Hello {
+            crate::view::Hello::default()
+        }
+
+        fn view(&self, _: &str, _: &Params) -> Result<serde_json::Value, ViewError> {
+            let n = self.0.fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+            Ok(json!({ "n": n, "text": "x".repeat(100 * 1024) }))
+        }
+
+        fn graph_svg(&self, _: &Params) -> Result<String, ViewError> {
+            Err(ViewError::NotFound)
+        }
+
+        fn subscribe(&self) {}
+        fn unsubscribe(&self) {}
+        fn count_skipped(&self, _: u64) {}
+    }
+
+    #[test]
+    fn a_chunk_is_bounded_and_each_view_has_its_turn() {
+        let views: Vec<String> = (0..VIEWS_MAX).map(|n| format!("view=v{n}")).collect();
+        let mut request = Request::parse(Some(&views.join("&"))).unwrap();
+        let source = Large::default();
+        let mut seen = vec![0; VIEWS_MAX];
+        for _ in 0..2 * VIEWS_MAX {
+            let mut chunk = String::new();
+            request.add_frames(&source, &mut chunk);
+            assert!(chunk.len() < CHUNK_BYTES_MAX + 110 * 1024, "{}", chunk.len());
+            let frames = chunk.lines().filter_map(|line| line.strip_prefix("data: {\"view\":\"v"));
+            for frame in frames {
+                let n: usize = frame.split('"').next().unwrap().parse().unwrap();
+                seen[n] += 1;
+            }
+        }
+        assert_eq!(seen, [6; VIEWS_MAX]);
+    }
 
     #[test]
     fn a_stream_has_views_with_parameters_and_a_bounded_rate() {
