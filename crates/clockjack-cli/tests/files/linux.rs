@@ -2,13 +2,14 @@
 
 #![cfg(target_os = "linux")]
 
+use core::time::Duration;
 use std::{
     fs::{self, Permissions},
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
     os::unix::fs::{PermissionsExt as _, symlink},
     path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use clockjack_cli::{Streams, exit_code, run};
