@@ -212,6 +212,7 @@ impl Log {
     }
 
     /// Somebody has requested an action. The event is recorded whether anybody looks or not.
+    #[cfg_attr(not(any(feature = "serve", test)), expect(dead_code, reason = "nobody can ask"))]
     pub(crate) fn action(&mut self, text: &str, at_ns: u64) {
         self.push(ACTION, None, text, at_ns);
     }
