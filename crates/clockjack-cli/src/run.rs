@@ -244,7 +244,9 @@ pub(crate) fn run_with_interval(
         }
         Err(error) => (RunEnd::Stopped(Box::new(Err(error))), false),
     };
-    drop(console);
+    if let Some(console) = console {
+        console.close();
+    }
     let signal = interrupt.signal().filter(|_| was_interrupted);
     let wall = began.elapsed();
     let host = runtime.metrics().samples();

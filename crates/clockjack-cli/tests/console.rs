@@ -1,11 +1,11 @@
 //! `clockjack run --console`: a run in real time that a client looks at and changes.
 
+use core::time::Duration;
 use std::{
     io,
     path::Path,
     sync::mpsc::{self, Receiver, Sender},
     thread::{self, JoinHandle},
-    time::Duration,
 };
 
 use clockjack_cli::{Interrupt, Streams, exit_code, run};

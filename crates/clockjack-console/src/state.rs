@@ -1,7 +1,7 @@
 //! What lies between two inspections. All of it is bounded.
 
 mod graphs;
-mod log;
+pub(crate) mod log;
 mod rates;
 mod samples;
 mod sweep;

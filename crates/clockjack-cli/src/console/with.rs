@@ -6,7 +6,7 @@ use clockjack_rt::Runtime;
 
 use crate::{failure::Failure, run::Allowed};
 
-/// An open console, on 127.0.0.1 and with a new token. Dropping it closes it.
+/// An open console, on 127.0.0.1 and with a new token.
 #[derive(Debug)]
 pub(crate) struct RunConsole(Opened);
 
@@ -26,5 +26,10 @@ impl RunConsole {
         self.0.add_graph(name, run);
         let url = self.0.url().unwrap_or_default();
         format!("console: {url}  (for this machine; closes with the run)")
+    }
+
+    /// Closes it.
+    pub(crate) fn close(self) {
+        self.0.close();
     }
 }

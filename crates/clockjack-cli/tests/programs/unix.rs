@@ -93,17 +93,17 @@ fn the_socket_of_a_program_that_was_killed_is_removed_and_nothing_else_is() {
     let file = alive.socket.with_file_name("1-file.sock");
     fs::write(&file, "not a socket").unwrap();
     let listed = || text(&clockjack(&directory, &["ps", "--format", "ndjson"]).stdout);
-    let is_listed = |pid: &str| {
+    let is_listed = |pid: u32| {
         let lines = listed();
         let mut lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines.find(|one| one["pid"].to_string() == pid)
+        lines.find(|one| one["pid"] == pid)
     };
-    assert!(is_listed(&dead.pid()).is_some());
+    assert!(is_listed(dead.child.id()).is_some());
     dead.kill();
     assert!(dead.socket.exists(), "a program that is killed leaves its socket");
-    assert!(is_listed(&dead.pid()).is_none());
+    assert!(is_listed(dead.child.id()).is_none());
     assert!(!dead.socket.exists(), "it was removed");
-    let one = is_listed(&alive.pid()).unwrap();
+    let one = is_listed(alive.child.id()).unwrap();
     assert_eq!(one["system"], "alive", "{one}");
     assert_eq!(one["control"], serde_json::json!(["JOBS"]), "{one}");
     assert!(one["problem"].is_null() && one["actors"].as_f64().unwrap() >= 1.0, "{one}");

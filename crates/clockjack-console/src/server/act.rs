@@ -33,6 +33,7 @@ use super::{
 };
 use crate::{
     Target,
+    state::log::ACTION,
     view::{Param, ParamChange},
 };
 
@@ -127,7 +128,7 @@ impl Teller {
     fn tell(&self, what: impl fmt::Display) {
         let text = format!("{}: {}: {what}", self.asker.0, self.action);
         let now_ns = self.target.now_ns();
-        self.target.log().action(&text, now_ns);
+        self.target.log().push(ACTION, None, &text, now_ns);
     }
 
     fn refuse(&self, refused: &Refused) {

@@ -33,8 +33,8 @@ const FAILURES_EACH: usize = 5;
 const RESTARTS_EACH: usize = 64;
 /// Other entries.
 const FEW: usize = 64;
-/// The kind of an event about an action.
-const ACTION: &str = "action";
+/// The kind of an event about an action, which is recorded whether anybody looks or not.
+pub(crate) const ACTION: &str = "action";
 /// The longest text of an event, in bytes.
 const TEXT_MAX: usize = 512;
 
@@ -225,12 +225,8 @@ impl Log {
         self.push(kind, path, &text, at_ns);
     }
 
-    /// Somebody has requested an action. The event is recorded whether anybody looks or not.
-    pub(crate) fn action(&mut self, text: &str, at_ns: u64) {
-        self.push(ACTION, None, text, at_ns);
-    }
-
-    fn push(&mut self, kind: &str, path: Option<String>, text: &str, at_ns: u64) {
+    /// Records an event.
+    pub(crate) fn push(&mut self, kind: &str, path: Option<String>, text: &str, at_ns: u64) {
         let number = self.next;
         self.next += 1;
         let text = shortened(text);
@@ -460,7 +456,7 @@ mod tests {
     #[test]
     fn actions_stay_when_nobody_looks_any_more() {
         let mut log = Log::default();
-        log.action("somebody: set twice.k = 3: done", 1);
+        log.push(ACTION, None, "somebody: set twice.k = 3: done", 1);
         log.record(&overflow(1), 2);
         log.clear();
         let left: Vec<_> = log.events.iter().map(|row| (row.number, row.kind.as_str())).collect();
