@@ -8,21 +8,13 @@ extern crate alloc;
 
 #[path = "../examples/blinker.rs"]
 mod blinker;
-#[cfg(target_os = "linux")]
-#[path = "../../clockjack-rt/tests/support/child.rs"]
-mod child;
 #[path = "std_platform/driver.rs"]
 mod driver;
-#[cfg(target_os = "linux")]
-#[expect(clippy::disallowed_methods, reason = "what is waited for is another process")]
-#[path = "../../clockjack-rt/tests/support/eventually.rs"]
-mod eventually;
 #[path = "std_platform/faults.rs"]
 mod faults;
 #[path = "support/platform.rs"]
 mod platform;
-#[cfg(target_os = "linux")]
-#[path = "std_platform/signals.rs"]
+#[path = "std_platform/linux.rs"]
 mod signals;
 #[path = "std_platform/system.rs"]
 mod system;

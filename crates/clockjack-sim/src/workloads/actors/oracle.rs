@@ -1,6 +1,7 @@
 //! The oracle of the actors workload: derives the expected state from sends, timers, watches and
 //! stops, and checks the invariants.
 
+use core::fmt;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard},
@@ -303,6 +304,9 @@ impl Shared {
         self.check(Invariant::T1, due.is_some_and(|due| now >= due), || {
             format!("the receive timeout of value {value}, due at {due:?}, fires at {now}")
         });
+        if let Some(due) = due {
+            self.check_overtaking(value, due, "the receive timeout");
+        }
     }
 
     /// A user has closed the scheduler of an idle system: it has cancelled the timers of all
@@ -324,7 +328,10 @@ impl Shared {
     /// A timer event is handled.
     pub(super) fn timer_fires(&self, value: u64, key: u64, id: u64, runs: u64) {
         let now = self.now();
-        self.check_overtaking(value, key);
+        let due = self.oracle().timers.get(&(value, key)).map(|armed| armed.due);
+        if let Some(due) = due {
+            self.check_overtaking(value, due, format_args!("timer {key}"));
+        }
         let mut oracle = self.oracle();
         let armed = oracle.timers.get(&(value, key)).copied().filter(|armed| armed.id == id);
         let Some(armed) = armed else {
@@ -356,17 +363,16 @@ impl Shared {
         });
     }
 
-    /// A timer fires at its deadline or later, and its message comes after those that were sent
-    /// before. Scheduled messages count from when they are sent, which the oracle does not know.
-    fn check_overtaking(&self, value: u64, key: u64) {
+    /// What fires at `due` or later comes after the messages that were sent before. Scheduled
+    /// messages count from when they are sent, which the oracle does not know.
+    fn check_overtaking(&self, value: u64, due: u64, what: impl fmt::Display) {
         let oracle = self.oracle();
         let Some(index) = oracle.values.get(&value).map(|value| value.index) else { return };
-        let Some(due) = oracle.timers.get(&(value, key)).map(|armed| armed.due) else { return };
         let oldest = oracle.waiting.range((index, 0)..(index + 1, 0)).next();
         let oldest = oldest.map(|((_, id), sent)| (*id, *sent));
         drop(oracle);
         self.check(Invariant::A13, oldest.is_none_or(|(_, sent)| sent >= due), || {
-            format!("timer {key} of actor {index}, due at {due}, overtakes {oldest:?}")
+            format!("{what} of actor {index}, due at {due}, overtakes {oldest:?}")
         });
     }
 

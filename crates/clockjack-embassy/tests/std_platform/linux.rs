@@ -1,15 +1,22 @@
-//! Signals stop a system on Embassy: a task that waits for a [`SignalListener`] and shuts the system
+//! Signals stop a system on Embassy: a task waits for a [`SignalListener`] and shuts the system
 //! down. In processes of their own, since signals are for a whole program.
+#![cfg(target_os = "linux")]
+
+#[path = "../../../clockjack-rt/tests/support/child.rs"]
+mod child;
+#[expect(clippy::disallowed_methods, reason = "what is waited for is another process")]
+#[path = "../../../clockjack-rt/tests/support/eventually.rs"]
+mod eventually;
 
 use core::time::Duration;
 use std::os::unix::process::ExitStatusExt as _;
 
+use child::{Process, SIGHUP, SIGINT, SIGTERM};
 use clockjack_actor::{Actor, Context, Failure, Next, Signal, shutdown::Phase};
 use clockjack_rt::signals::{Hangup, SignalConfig, SignalEvent, SignalListener};
 use clockjack_testing::awaits_deadline;
 
 use crate::{
-    child::{self, Process, SIGHUP, SIGINT, SIGTERM},
     platform,
     system::{LONG, small},
 };
