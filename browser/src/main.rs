@@ -2,7 +2,8 @@
 //! what the page must show. It listens on the port of its first argument, with the token in
 //! `CLOCKJACK_TOKEN`, so that it can be started again where it was.
 
-use std::{env, net::SocketAddr};
+use core::net::SocketAddr;
+use std::env;
 
 use clockjack::{
     console::{Bind, Console, Control},
