@@ -4,9 +4,6 @@
 //! The order of delivery is that of a host without a seed. Two actors receive the events for who
 //! looks; where an order is drawn at random, they take part in the draw.
 
-#[path = "support/look.rs"]
-mod look;
-
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +14,6 @@ use clockjack_console::{
 };
 use clockjack_graph::{GraphFile, Registry, RunOptions, run::CommitLog};
 use clockjack_testkit::ManualTime;
-use look::look;
 
 /// What the actors did: when, who, what.
 type Trace = Arc<Mutex<Vec<(Duration, u32, u64)>>>;
@@ -141,7 +137,8 @@ fn run(begin: u64, looks: bool) -> (Vec<(Duration, u32, u64)>, Vec<u8>) {
     for _ in 0..60 {
         if let Some(watcher) = &watcher {
             watcher.sample(target.now_ns());
-            look(watcher);
+            while !watcher.sweep(target.now_ns()) {}
+            watcher.advance(target.now_ns());
             look_at_all(&target);
         }
         time.advance(Duration::from_millis(25));
