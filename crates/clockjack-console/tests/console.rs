@@ -65,11 +65,11 @@ fn a_program_whose_last_actor_has_failed_ends_although_it_is_looked_at() {
     // The console has subscribed to events and holds all that it ever holds.
     let _overview: Overview = client.get(&NoQuery).unwrap();
     let (ended, end) = mpsc::channel();
-    let run = std::thread::spawn(move || ended.send(runtime.run()));
+    let run = std::thread::spawn(move || ended.send(runtime.run()).expect("somebody waits"));
     till.tell(()).unwrap();
     let report = end.recv_timeout(Duration::from_secs(60)).expect("the run ends");
     assert_eq!(report.failure.unwrap().path.to_string(), "/user/till");
-    run.join().unwrap().unwrap();
+    run.join().unwrap();
     let overview: Overview = client.get(&NoQuery).unwrap();
     assert_eq!(overview.system, "house", "the console outlives the system");
     console.close();

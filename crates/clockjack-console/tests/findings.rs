@@ -205,7 +205,7 @@ fn s03_names_a_mailbox_that_refuses_messages_at_once() {
     look(&watcher);
     let found = first(&target, "S03");
     assert_eq!(found.subject, "/user/shop");
-    assert!(found.text.contains("100 of 100, 1 messages were refused"), "{}", found.text);
+    assert!(found.text.contains("100 of 100, 1 message was refused"), "{}", found.text);
     // It has room again.
     seconds(&time, &watcher, 15);
     assert_eq!(inspect::findings(&target).rows, []);

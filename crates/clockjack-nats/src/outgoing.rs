@@ -3,8 +3,8 @@
 //! Three queues, each with a task: a write waits for its confirmation, up to several seconds while
 //! the servers elect a leader, and must delay neither packs nor the renewal of a lease. So leases
 //! have a queue of their own, and all other writes another one. The key of a new incarnation must
-//! not be written before the node receives packs; so a write waits until all subscriptions that were
-//! asked for before it are active.
+//! not be written before the node receives packs; so a write waits until all subscriptions that
+//! were asked for before it are active.
 //!
 //! A subscription is active when a message to its own subject has arrived: that the client has
 //! flushed it proves nothing to other connections.

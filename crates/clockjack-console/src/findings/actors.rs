@@ -190,7 +190,8 @@ fn mailboxes(check: &Check<'_>, state: &mut State, log: &Log, found: &mut Vec<Fi
         if is_known || check.now_ns.saturating_sub(*at_ns) >= limits.keep_ns {
             continue;
         }
-        let text = format!("{path}: the mailbox was full and has refused {refused} messages");
+        let noun = if *refused == 1 { "message" } else { "messages" };
+        let text = format!("{path}: the mailbox was full and has refused {refused} {noun}");
         found.push(finding("S03", path, text).with("refused", *refused, 1_u64));
     }
 }
@@ -204,7 +205,8 @@ fn of_mailbox(hot: &Hot, (fill, limit): (f64, f64), n_workers: usize) -> Finding
         text.push_str(&format!(", growing by {growth:.0}/s"));
     }
     if hot.refused > 0 {
-        text.push_str(&format!(", {} messages were refused", hot.refused));
+        let were = if hot.refused == 1 { "message was" } else { "messages were" };
+        text.push_str(&format!(", {} {were} refused", hot.refused));
     }
     if let Some(share) = hot.share.value.filter(|share| *share >= 0.01) {
         let percent = share * 100.0;

@@ -251,6 +251,18 @@ mod tests {
             Err(ViewError::NotFound)
         }
 
+        fn target(&self) -> &crate::Target {
+            unreachable!("a stream asks for no action")
+        }
+
+        fn trace(&self) -> Option<crate::server::timeline::Traced> {
+            None
+        }
+
+        fn flight_recording(&self, _: Duration) -> Option<clockjack_rt::FlightRecording> {
+            None
+        }
+
         fn subscribe(&self) {}
         fn unsubscribe(&self) {}
         fn count_skipped(&self, _: u64) {}
