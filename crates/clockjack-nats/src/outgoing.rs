@@ -297,6 +297,16 @@ impl Unanswered {
     }
 }
 
+/// Waits until the subscription of a number is active.
+///
+/// What the channel returns is a read lock of its value. The task of the packs runs on the same
+/// thread and changes that value: a lock that is kept across an await blocks the thread for ever.
+async fn wait_until_active(active: &mut watch::Receiver<u64>, number: u64) {
+    // An error means that the other task has ended, and the node with it; the last writes of the
+    // node end its membership.
+    drop(active.wait_for(|active| *active >= number).await);
+}
+
 async fn write_all(
     log: Log,
     inbox: Inbox,
@@ -305,9 +315,7 @@ async fn write_all(
 ) {
     let mut unanswered = Unanswered::default();
     while let Some((number, write)) = unanswered.next(&mut writes).await {
-        // An error means that the other task has ended, and the node with it; its last writes end
-        // its membership.
-        let _is_active = active.wait_for(|active| *active >= number).await;
+        wait_until_active(&mut active, number).await;
         let written = time::timeout(WRITE_TIMEOUT, log.write(&write)).await;
         let is_known = matches!(written, Ok(Ok(Written::Accepted | Written::Refused)));
         // The node repeats a write with a condition by itself, with a condition that is true then.
