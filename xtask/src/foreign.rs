@@ -128,6 +128,7 @@ mod tests {
         ("clockjack-macros", "runs in the compiler; what it writes is compiled with its users"),
         ("clockjack-testing", "is compiled with the tests that use it, and has none itself"),
         ("clockjack-book", "its programs are the text of the book"),
+        ("clockjack-browser", "drives a browser of the development machine"),
         ("clockjack-benches", "measures on the development machine"),
         ("clockjack-compare", "measures on the development machine"),
         ("clockjack-soak", "watches a process for days, on the development machine"),
