@@ -43,9 +43,9 @@ use self::{
     live::Live,
     socket::Removal,
 };
-pub use crate::findings::Thresholds;
 pub(crate) use crate::target::NamesFn;
-use crate::{Address, Target, Token, address::socket_name};
+use crate::{Address, Target, address::socket_name};
+pub use crate::{Token, findings::Thresholds};
 
 /// The most connections at the same time; the next one is answered with 503.
 pub const CONNECTIONS_MAX: usize = 8;
