@@ -62,7 +62,7 @@ fn what_the_child_does() {
         let first = poll_fn(|cx| Poll::Ready(run.as_mut().poll(cx))).await;
         assert!(first.is_pending(), "it waits for an event");
         println!("ready");
-        println!("ended: {}", run.await.reason);
+        println!("ended: {}", run.await.termination.reason);
     });
 }
 
